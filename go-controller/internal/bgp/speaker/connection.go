@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -80,13 +81,13 @@ func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
 	}, nil
 }
 
-// attach takes over the connection to the router. It may be called once, and closes the router's connection if this
-// connection has ended.
-func (l *connection) attach(router *net.TCPConn) {
+// attach takes over the connection to the router, in which we have the local address. It may be called once, and closes
+// the router's connection if this connection has ended.
+func (l *connection) attach(router *net.TCPConn, local netip.Addr) {
 	ends := false
 	l.change(func() {
 		if ends = l.ends; !ends {
-			l.router, l.seen.local = router, router.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+			l.router, l.seen.local = router, local
 			l.startOpenTimer()
 			close(l.attached)
 		}

@@ -60,7 +60,7 @@ func newTestConnection(t *testing.T, n bgp.Neighbor) (l *connection, router, spe
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.attach(ours)
+	l.attach(ours, localOf(ours, ""))
 	go l.run(n)
 	t.Cleanup(func() { l.end(0) })
 	return l, router, probeListener(t, fmt.Sprint("127.0.0.1:", l.listener.port()))

@@ -91,14 +91,6 @@ func neighbor(n bgp.Neighbor, listenPort uint16) *api.Peer {
 func seconds(d time.Duration) uint64   { return uint64(d / time.Second) }
 func seconds32(d time.Duration) uint32 { return uint32(d / time.Second) }
 
-// zoned returns a link-local address with its zone, and any other address unchanged.
-func zoned(a netip.Addr, zone string) netip.Addr {
-	if a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" {
-		return a.WithZone(zone)
-	}
-	return a
-}
-
 func families(n bgp.Neighbor) []*api.Family {
 	var all []*api.Family
 	if n.IPv4 {

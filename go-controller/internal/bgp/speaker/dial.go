@@ -114,7 +114,7 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	case o := <-p.attempt.result:
 		p.attempt = nil
 		if o.err == nil {
-			p.session.connection.attach(o.conn)
+			p.session.connection.attach(o.conn, localOf(o.conn, to.addr.Zone()))
 			return 0
 		}
 		p.recordLoss(o.err.Error())
@@ -142,15 +142,19 @@ func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, 
 		}
 		return err
 	}}
-	if n.Source.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, t.addr.Zone()), 0))
+	addr, err := indexed(t.addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
 	}
-	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.addr, n.Port).String())
+	if n.Source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, addr.Zone()), 0))
+	}
+	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, n.Port).String())
 	if errors.Is(err, unix.ECONNRESET) { // The peer had accepted the connection.
 		return nil, errors.New(closed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w%s", err, hint(t, err))
+		return nil, fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), hint(t, err))
 	}
 	if err := settle(conn.(*net.TCPConn), settling); err != nil {
 		_ = conn.Close() // Nothing was sent on it.

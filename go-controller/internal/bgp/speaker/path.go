@@ -116,11 +116,15 @@ func source(to target) netip.Addr {
 	if to.neighbor.Source.IsValid() {
 		return zoned(to.neighbor.Source, to.addr.Zone())
 	}
+	addr, err := indexed(to.addr)
+	if err != nil {
+		return netip.Addr{}
+	}
 	// Connecting a UDP socket sends nothing.
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.addr, to.neighbor.Port)))
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, to.neighbor.Port)))
 	if err != nil {
 		return netip.Addr{}
 	}
 	defer func() { _ = conn.Close() }()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	return localOf(conn, to.addr.Zone())
 }

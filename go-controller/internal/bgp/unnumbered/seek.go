@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/net/ipv6"
@@ -25,7 +26,7 @@ const (
 	mtu = 1500
 )
 
-// Link is a link between two routers: their link-local addresses, with the interface as zone.
+// Link is a link between two routers: their link-local addresses, with the name of the interface as zone.
 type Link struct{ Local, Peer netip.Addr }
 
 // Seek discovers the router on an interface until the context ends. It reports the link when a router is found or
@@ -64,15 +65,26 @@ func seek(ctx context.Context, on string, report func(Link, error)) error {
 	defer p.conn.Close()
 	var link Link
 	var received, sent time.Time
-	next := time.Now()
+	next, checkAt := time.Now(), time.Now()
 	for {
-		if err := p.conn.SetReadDeadline(next); err != nil {
+		deadline := checkAt
+		if next.Before(checkAt) {
+			deadline = next
+		}
+		if err := p.conn.SetReadDeadline(deadline); err != nil {
 			return err
 		}
 		kind, from, err := p.receive()
 		now := time.Now()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
+			if err := p.check(); err != nil {
+				return err
+			}
+			checkAt = now.Add(often)
+			if now.Before(next) {
+				break
+			}
 			if err := p.send(!link.Peer.IsValid()); err != nil {
 				return err
 			}
@@ -106,10 +118,10 @@ func open(on string) (*port, error) {
 	if p.local, err = linkLocal(p.dev); err != nil {
 		return nil, err
 	}
-	if p.nodes, err = net.ResolveIPAddr("ip6", netip.IPv6LinkLocalAllNodes().WithZone(on).String()); err != nil {
+	if p.nodes, err = group(netip.IPv6LinkLocalAllNodes(), p.dev); err != nil {
 		return nil, err
 	}
-	if p.routers, err = net.ResolveIPAddr("ip6", netip.IPv6LinkLocalAllRouters().WithZone(on).String()); err != nil {
+	if p.routers, err = group(netip.IPv6LinkLocalAllRouters(), p.dev); err != nil {
 		return nil, err
 	}
 	raw, err := net.ListenPacket("ip6:ipv6-icmp", "::")
@@ -132,6 +144,12 @@ func open(on string) (*port, error) {
 	return p, nil
 }
 
+// group returns a multicast address of a link. Its zone is an index: net caches the index of a name for a minute, and
+// an interface that was created again has another one.
+func group(a netip.Addr, dev *net.Interface) (*net.IPAddr, error) {
+	return net.ResolveIPAddr("ip6", a.WithZone(strconv.Itoa(dev.Index)).String())
+}
+
 // linkLocal returns the interface's own link-local address.
 func linkLocal(dev *net.Interface) (netip.Addr, error) {
 	addrs, err := dev.Addrs()
@@ -147,9 +165,8 @@ func linkLocal(dev *net.Interface) (netip.Addr, error) {
 	return netip.Addr{}, errors.New("no link-local IPv6 address")
 }
 
-// send sends an advertisement, and also a solicitation if ask is true. It returns an error if the interface has changed
-// since the port was opened.
-func (p *port) send(ask bool) error {
+// check returns an error if the interface has changed since the port was opened.
+func (p *port) check() error {
 	dev, err := net.InterfaceByName(p.dev.Name)
 	if err != nil {
 		return err
@@ -157,10 +174,16 @@ func (p *port) send(ask bool) error {
 	if local, err := linkLocal(dev); err != nil || dev.Index != p.dev.Index || local != p.local {
 		return errors.Join(err, errors.New("the interface has changed"))
 	}
-	to := &ipv6.ControlMessage{HopLimit: hops, IfIndex: dev.Index}
-	_, err = p.conn.WriteTo(advertise(dev.HardwareAddr), to, p.nodes)
+	p.dev = dev
+	return nil
+}
+
+// send sends an advertisement, and also a solicitation if ask is true.
+func (p *port) send(ask bool) error {
+	to := &ipv6.ControlMessage{HopLimit: hops, IfIndex: p.dev.Index}
+	_, err := p.conn.WriteTo(advertise(p.dev.HardwareAddr), to, p.nodes)
 	if ask && err == nil {
-		_, err = p.conn.WriteTo(solicit(dev.HardwareAddr), to, p.routers)
+		_, err = p.conn.WriteTo(solicit(p.dev.HardwareAddr), to, p.routers)
 	}
 	return err
 }
