@@ -30,6 +30,8 @@ func badObjects() map[string][]badCase {
 				[]string{"spec.subnets[0].gateway", "10.51.0.1 is not in 10.50.0.0/24"}},
 			{"gateway of the other family", network + `subnets: [{cidr: 10.50.0.0/24, gateway: "fe80::1"}]`,
 				[]string{"spec.subnets[0].gateway", "fe80::1 is not in 10.50.0.0/24"}},
+			{"IPv4 gateway of IPv6", network + `subnets: [{cidr: "fd00:50::/64", gateway: 169.254.1.1}]`,
+				[]string{"spec.subnets[0].gateway", "169.254.1.1 is not in fd00:50::/64"}},
 			{"gateway no address", network + "subnets: [{cidr: 10.50.0.0/24, gateway: router}]",
 				[]string{"spec.subnets[0].gateway", "router is no IPv4 or IPv6 address"}},
 			{"gateway is the network", network + "subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.0}]",
@@ -91,7 +93,11 @@ func badObjects() map[string][]badCase {
 			{"interface with a password", "myASN: 65000\npeerASN: 65001\npassword: a\ninterface: eth0",
 				[]string{"interface: eth0 excludes", "password"}},
 			{"link-local peer", "myASN: 65000\npeerASN: 65001\npeerAddress: \"fe80::1\"",
-				[]string{"peerAddress: fe80::1 is no address to dial", "name the interface"}},
+				[]string{"peerAddress: fe80::1 is on any link: name the interface"}},
+			{"multicast peer", "myASN: 65000\npeerASN: 65001\npeerAddress: 239.1.1.1",
+				[]string{"peerAddress: 239.1.1.1 is no unicast address"}},
+			{"IPv6 multicast peer", "myASN: 65000\npeerASN: 65001\npeerAddress: \"ff05::1\"",
+				[]string{"peerAddress: ff05::1 is no unicast address"}},
 			{"Secret elsewhere", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1\npasswordSecret: {name: b, namespace: " +
 				"kube-system}",
 				[]string{"spec.passwordSecret.namespace", "kube-system: only Secrets of namespace ovnkube-slb-bgp are read"}},
@@ -194,6 +200,8 @@ enableGracefulRestart: true
 ebgpMultiHop: true
 multihopTTL: 4
 dualStackAddressFamily: true`),
+		"peer at an IPv4 link-local address": object("BGPPeer", "good",
+			"myASN: 65000\npeerASN: 65001\npeerAddress: 169.254.255.1"),
 		"peer, unnumbered": object("BGPPeer", "good", "myASN: 65000\npeerASN: 65001\ninterface: eth1\nttlSecurityHops: 1"),
 		"advertisement, all": object("BGPAdvertisement", "good", `
 aggregationLength: 24

@@ -114,7 +114,7 @@ func watched(p *world.Peer, n *world.Node) *BFD {
 func multihop(p *world.Peer, n *world.Node) bool {
 	internal := p.PeerASN == p.MyASN || p.PeerASN == 0 && p.Internal
 	switch {
-	case !p.Addr.IsValid():
+	case !p.Addr.IsValid(), internal && p.Addr.IsLinkLocalUnicast(): // Routers forward no link-local addresses.
 		return false
 	case internal:
 		return len(n.Links) > 0 && !slices.ContainsFunc(n.Links, func(link netip.Prefix) bool {

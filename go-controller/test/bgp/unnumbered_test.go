@@ -114,3 +114,23 @@ func TestUnnumberedInterfaceIsRecreated(t *testing.T) {
 	})
 	s.has(t, true, prefix)
 }
+
+// Cloud routers have IPv4 link-local addresses, which need no zone (RFC 3927).
+func TestLinkLocalIPv4(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 32)
+	router, own := netip.MustParseAddr("169.254.32.1"), netip.MustParseAddr("169.254.32.2")
+	batch(t, "", fmt.Sprintf("addr add %s/24 dev %s", own, s.dev))
+	batch(t, s.Netns, fmt.Sprintf("addr add %s/24 dev eth0", router))
+	s.configure(t, fmt.Sprintf("router bgp %d", routerASN), fmt.Sprintf(" neighbor %s remote-as %d", own, nodeASN),
+		" address-family ipv4 unicast", fmt.Sprintf("  neighbor %s activate", own))
+	c := s.session("tor", false, 2)
+	c.Neighbor.Addr, c.Neighbor.Source = router, netip.Addr{}
+	c.Routes = s.routes(2, "203.0.113.1/32")
+	n := newNode(t, speaker.Options{})
+	n.want(c)
+	if state := n.established(t, "tor"); state.Local != own {
+		t.Errorf("state %+v, want the local address %s", state, own)
+	}
+	s.has(t, true, netip.MustParsePrefix("203.0.113.1/32"))
+}

@@ -65,7 +65,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.localASN) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="localASN: localASN is for external peers only"
 // +kubebuilder:validation:XValidation:rule="!(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.ttlSecurityHops)) || !((has(self.peerASN) && self.peerASN == self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'internal'))",message="ebgpMultiHop: ebgpMultiHop, multihopTTL and ttlSecurityHops are for external peers only"
 // +kubebuilder:validation:XValidation:rule="!has(self.interface) || !(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.sourceAddress) || has(self.password) || has(self.passwordSecret))",messageExpression="'interface: ' + self.interface + ' excludes ebgpMultiHop, multihopTTL, sourceAddress, password and passwordSecret: the peer is on the link, at an address that nobody wrote down'"
-// +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || !(ip(self.peerAddress).isLinkLocalUnicast() || ip(self.peerAddress).isLinkLocalMulticast() || ip(self.peerAddress).isUnspecified())",messageExpression="'peerAddress: ' + self.peerAddress + ' is no address to dial: for a link-local peer name the interface instead'"
+// +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || ip(self.peerAddress).isGlobalUnicast() || ip(self.peerAddress).isLoopback() || ip(self.peerAddress).isLinkLocalUnicast()",messageExpression="'peerAddress: ' + self.peerAddress + ' is no unicast address'"
+// +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || ip(self.peerAddress).family() == 4 || !ip(self.peerAddress).isLinkLocalUnicast()",messageExpression="'peerAddress: ' + self.peerAddress + ' is on any link: name the interface instead'"
 type BGPPeerSpec struct {
 	// myASN is the AS number of the nodes, 1 to 4294967295.
 	//
@@ -93,7 +94,8 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:Maximum=4294967295
 	LocalASN int64 `json:"localASN,omitempty"`
 
-	// peerAddress is the address of the peer, IPv4 or IPv6.
+	// peerAddress is the unicast address of the peer, IPv4 or IPv6. An IPv4 address may be link-local (169.254.0.0/16).
+	// For a link-local IPv6 address, set interface instead.
 	//
 	// +optional
 	PeerAddress IPAddress `json:"peerAddress,omitempty"`

@@ -22,6 +22,11 @@ func (p *BGPPeer) Validate() field.ErrorList {
 			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text), err.Error()))
 		case a.field == "routerID" && !addr.Is4():
 			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text), "is no IPv4 address"))
+		case a.field == "peerAddress" && !addr.IsGlobalUnicast() && !addr.IsLoopback() && !addr.IsLinkLocalUnicast():
+			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text), "is no unicast address"))
+		case a.field == "peerAddress" && addr.Is6() && addr.IsLinkLocalUnicast(): // IPv4 needs no zone (RFC 3927).
+			errs = append(errs, field.Invalid(spec.Child(a.field), string(a.text),
+				"is on any link: name the interface instead"))
 		}
 	}
 	if (p.Spec.PeerAddress == "") == (p.Spec.Interface == "") {
