@@ -174,7 +174,8 @@ func (p *path) uplinkFault(node string) string {
 // sessionCause returns what the error of a session means, and what to do about it.
 func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command string) {
 	peer := objects.Named(p.objects.Peers, s.Peer)
-	text := strings.ToLower(s.LastError)
+	// What an operator of the router wrote is quoted.
+	text, _, _ := strings.Cut(strings.ToLower(s.LastError), `: "`)
 	switch {
 	case strings.Contains(text, "same password"):
 		command = "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer + "   # spec.password"
@@ -187,6 +188,8 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer +
 			"   # spec.myASN, spec.peerASN"
+	case strings.Contains(text, "received notification"):
+		return ReasonPeerDown, s.LastError, "kubectl slb bgp   # the reason is the one that router " + s.PeerAddress + " sent"
 	case s.LastError == "":
 		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
 	}

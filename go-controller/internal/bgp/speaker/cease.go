@@ -11,7 +11,7 @@ import (
 // closeOnPathFailure closes the connection at once, because the path to the router failed. It makes only a brief
 // attempt to send the notification.
 func (l *connection) closeOnPathFailure(r *notificationError) {
-	l.beginClose(r.text)
+	l.beginClose(r.reason())
 	if router, _ := l.conns(); router != nil {
 		select {
 		case l.writeLock <- struct{}{}:

@@ -137,7 +137,7 @@ func (l *connection) limitWrites(timeout time.Duration) {
 
 // end closes the connection. The router has the given time to receive gobgp's last messages.
 func (l *connection) end(timeout time.Duration) {
-	l.beginClose("")
+	l.beginClose(reason{})
 	l.limitWrites(timeout)
 	timer := time.NewTimer(2 * timeout)
 	defer timer.Stop()
@@ -184,11 +184,8 @@ func (l *connection) change(f func()) {
 	}
 }
 
-// lost is the reason if the router has closed the connection and given none.
-const lost = "the connection was lost"
-
-// beginClose begins to close the connection. The first reason given is kept.
-func (l *connection) beginClose(why string) {
+// beginClose begins to close the connection. The first reason given is kept; the zero reason is none.
+func (l *connection) beginClose(why reason) {
 	l.change(func() {
 		if !l.ends {
 			l.ends = true
@@ -198,7 +195,7 @@ func (l *connection) beginClose(why string) {
 			}
 			l.seen.asn = 0
 		}
-		if l.seen.why == "" {
+		if l.seen.why.text == "" {
 			l.seen.why = why
 		}
 	})
@@ -237,21 +234,25 @@ func (l *connection) receive(n bgp.Neighbor) {
 	}
 	switch {
 	case errors.As(err, &r):
-		l.beginClose(r.text)
+		why := r.reason()
+		if r.code == packet.BGP_ERROR_HOLD_TIMER_EXPIRED && f.stage == beginning {
+			why.kind = unreachable
+		}
+		l.beginClose(why)
 		l.sendNotification(r)
 	case errors.As(err, &said):
 		l.change(func() {
 			l.seen.notifications.received++
-			if l.seen.why == lost { // Our own write has failed because of what the router says here.
-				l.seen.why = ""
+			if l.seen.why.kind == unexplained { // Our own write has failed because of what the router says here.
+				l.seen.why = reason{}
 			}
 		})
-		l.beginClose(said.Error())
+		l.beginClose(said.reason())
 	case l.isEnding():
 	case f.stage < talking:
-		l.beginClose(closed)
+		l.beginClose(reason{closed, unexplained})
 	default:
-		l.beginClose(lost)
+		l.beginClose(reason{lost, unexplained})
 	}
 	if _, ours := l.conns(); ours != nil { // Then gobgp closes its end.
 		_ = ours.CloseWrite()
@@ -313,18 +314,18 @@ func (l *connection) listen(router *net.TCPConn, f *filter) error {
 
 // forwardToRouter passes messages from gobgp as soon as they arrive.
 func (l *connection) forwardToRouter(n bgp.Neighbor) {
-	l.beginClose(l.copyToRouter(n).Error())
+	l.beginClose(l.copyToRouter(n))
 	if router, _ := l.conns(); router != nil {
 		_ = router.CloseWrite()
 		_ = router.SetReadDeadline(time.Now().Add(cease))
 	}
 }
 
-// copyToRouter passes messages from gobgp until it fails. The error is the reason.
-func (l *connection) copyToRouter(n bgp.Neighbor) error {
+// copyToRouter passes messages from gobgp until that fails, and returns why.
+func (l *connection) copyToRouter(n bgp.Neighbor) reason {
 	ours, err := l.listener.accept(joinWait)
 	if err != nil {
-		return fmt.Errorf("the BGP server did not connect: %w", err)
+		return reason{fmt.Sprintf("the BGP server did not connect: %v", err), detected}
 	}
 	l.mu.Lock()
 	l.ours = ours
@@ -337,7 +338,7 @@ func (l *connection) copyToRouter(n bgp.Neighbor) error {
 	select { // Hold back gobgp's OPEN until then.
 	case <-l.attached:
 	case <-l.ending:
-		return net.ErrClosed
+		return reason{}
 	}
 	router, _ := l.conns()
 	in, buf := bufio.NewReaderSize(ours, batch), make([]byte, maxMessage)
@@ -345,7 +346,7 @@ func (l *connection) copyToRouter(n bgp.Neighbor) error {
 	for {
 		m, err := next(in, buf)
 		if err != nil {
-			return errors.New("the BGP server closed the session")
+			return reason{"the BGP server closed the session", detected}
 		}
 		if m[typeAt] == packet.BGP_MSG_OPEN {
 			setHold(m, n.Hold)
@@ -360,8 +361,8 @@ func (l *connection) copyToRouter(n bgp.Neighbor) error {
 		if len(out) == 0 {
 			continue
 		}
-		if err := l.write(router, out); err != nil {
-			return err
+		if why, ok := l.write(router, out); !ok {
+			return why
 		}
 		if m[typeAt] == packet.BGP_MSG_NOTIFICATION { // the last message
 			l.change(func() { l.seen.notifications.sent++ })
@@ -379,16 +380,17 @@ func (l *connection) onSent(m []byte) {
 		l.change(func() { l.seen.keepaliveSent = true })
 		signal(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
-		l.beginClose("sent notification: " + packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1]).String())
+		l.beginClose(reason{"sent notification: " + notificationName(m[headerLength], m[headerLength+1]), detected})
 	}
 }
 
-// write writes complete messages to the router.
-func (l *connection) write(router *net.TCPConn, out []byte) error {
+// write writes complete messages to the router. If that fails, it returns false, and the reason unless the connection
+// is being closed.
+func (l *connection) write(router *net.TCPConn, out []byte) (reason, bool) {
 	l.writeLock <- struct{}{}
 	defer func() { <-l.writeLock }()
 	if l.ceaseSent {
-		return net.ErrClosed
+		return reason{}, false
 	}
 	l.mu.Lock()
 	hold, deadline := l.hold, l.lastWrite
@@ -398,20 +400,20 @@ func (l *connection) write(router *net.TCPConn, out []byte) error {
 	err := router.SetWriteDeadline(deadline) // With the lock held, so that it does not replace that of limitWrites.
 	l.mu.Unlock()
 	if err != nil {
-		return err
+		return reason{}, false
 	}
 	_, err = router.Write(out)
 	var slow net.Error
-	if errors.As(err, &slow) && slow.Timeout() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !l.lastWrite.IsZero() {
-			return errors.New("the peer accepted no data before the session was closed")
-		}
-		return fmt.Errorf("the peer accepted no data for the hold time of %s", hold)
+	switch {
+	case err == nil:
+		return reason{}, true
+	case !errors.As(err, &slow) || !slow.Timeout():
+		return reason{lost, unexplained}, false
 	}
-	if err != nil {
-		return errors.New(lost)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lastWrite.IsZero() {
+		return reason{"the peer accepted no data before the session was closed", detected}, false
 	}
-	return nil
+	return reason{fmt.Sprintf("the peer accepted no data for the hold time of %s", hold), detected}, false
 }

@@ -172,7 +172,7 @@ func TestConnectionRejectsInvalidMessages(t *testing.T) {
 		packet.BGP_MSG_NOTIFICATION); string(m[headerLength:]) != "\x01\x03\x09" {
 		t.Errorf("the router receives %v", m)
 	}
-	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why, "type 9") ||
+	if saw := ended(t, l); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why.text, "type 9") ||
 		saw.notifications.sent != 1 {
 		t.Errorf("%+v", saw)
 	}
@@ -189,7 +189,7 @@ func TestConnectionDeliversCease(t *testing.T) {
 	_ = speaker.Close()
 	expect(t, router, packet.BGP_MSG_NOTIFICATION)
 	_ = router.Close()
-	if saw := ended(t, l); saw.why != "sent notification: code 6(cease) subcode 2(administrative shutdown)" ||
+	if saw := ended(t, l); saw.why.text != "sent notification: code 6(cease) subcode 2(administrative shutdown)" ||
 		saw.notifications.sent != 1 {
 		t.Errorf("%+v", saw)
 	}
@@ -210,8 +210,8 @@ func TestConnectionReportsTheRoutersReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "received notification: code 6(cease) subcode 2(administrative shutdown)"
-	if saw := ended(t, l); saw.why != want {
-		t.Errorf("the session ended because of %q, want %q", saw.why, want)
+	if saw := ended(t, l); saw.why.text != want {
+		t.Errorf("the session ended because of %q, want %q", saw.why.text, want)
 	}
 }
 
@@ -236,8 +236,9 @@ func TestConnectionEndsWithoutOpen(t *testing.T) {
 	if m := expect(t, router, packet.BGP_MSG_NOTIFICATION); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
 		t.Errorf("the router receives %v", m)
 	}
-	if saw := ended(t, l); saw.why != "the peer accepted the connection and sent no OPEN message within 100ms: does it "+
-		"have TTL security too, and is it within 3 hops?" {
+	want := reason{"the peer accepted the connection and sent no OPEN message within 100ms: does it have TTL security " +
+		"too, and is it within 3 hops?", unreachable}
+	if saw := ended(t, l); saw.why != want {
 		t.Errorf("%+v", saw)
 	}
 }
@@ -275,7 +276,7 @@ func TestConnectionBackpressure(t *testing.T) {
 			t.Fatalf("%d bytes were taken that the router did not read", wrote)
 		}
 	}
-	if saw := ended(t, l); saw.why != "the peer accepted no data for the hold time of 3s" {
+	if saw := ended(t, l); saw.why.text != "the peer accepted no data for the hold time of 3s" {
 		t.Errorf("%+v", saw)
 	}
 }

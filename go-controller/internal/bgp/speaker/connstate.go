@@ -21,7 +21,7 @@ type connState struct {
 	// keepaliveSent means that our first KEEPALIVE was sent.
 	keepaliveSent bool
 	// why is the first known reason why the session ended or ends.
-	why           string
+	why           reason
 	notifications notifications
 }
 

@@ -27,7 +27,7 @@ const (
 	// settling is how long a router may take to close a new connection or to send data. A router that does not have
 	// this node as a neighbor closes at once, and the connection is not passed to a BGP server.
 	settling = 200 * time.Millisecond
-	// closed is the error in this case.
+	// closed is the reason in this case.
 	closed = "the peer closed the connection before the session was opened: check that this node is configured as a " +
 		"neighbor"
 )
@@ -117,7 +117,7 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 			p.session.connection.attach(o.conn, localOf(o.conn, to.addr.Zone()))
 			return 0
 		}
-		p.recordLoss(o.err.Error())
+		p.recordLoss(dialReason(o.err))
 		return max(time.Until(p.retry), 1)
 	default:
 		return 0
@@ -151,7 +151,7 @@ func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, 
 	}
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, n.Port).String())
 	if errors.Is(err, unix.ECONNRESET) { // The peer had accepted the connection.
-		return nil, errors.New(closed)
+		return nil, errClosed{}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), hint(t, err))
@@ -161,6 +161,19 @@ func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, 
 		return nil, err
 	}
 	return conn.(*net.TCPConn), nil
+}
+
+// errClosed is the error of a connection that the router closed at once.
+type errClosed struct{}
+
+func (errClosed) Error() string { return closed }
+
+// dialReason returns the reason why a router was not connected.
+func dialReason(err error) reason {
+	if errors.As(err, &errClosed{}) {
+		return reason{closed, unexplained}
+	}
+	return reason{err.Error(), unreachable}
 }
 
 // settle waits for the first data from a router or for it to close, and consumes no data.
@@ -179,7 +192,7 @@ func settle(conn *net.TCPConn, most time.Duration) error {
 		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
 	})
 	if err == nil && (n == 0 || failed != nil) {
-		return errors.New(closed)
+		return errClosed{}
 	}
 	return conn.SetReadDeadline(time.Time{}) // If err is not nil, the router was silent.
 }

@@ -20,7 +20,7 @@ func (p *peer) change(ctx context.Context, to target) {
 		return // The session continues with the old target and the wanted routes.
 	case to.neighbor.Resumes(p.session.neighbor):
 		p.retry = time.Time{}
-		p.session.connection.beginClose(renewed)
+		p.session.connection.beginClose(reason{renewed, detected})
 		p.session.connection.close()
 		p.end(ctx, "")
 	default:

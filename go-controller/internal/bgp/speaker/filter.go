@@ -22,8 +22,6 @@ const (
 	maxMessage   = packet.BGP_MAX_MESSAGE_LENGTH
 	// refreshLength is the length of a plain ROUTE-REFRESH (RFC 2918 section 3).
 	refreshLength = headerLength + 4
-	// bfdDownSubcode is the subcode of a Cease when BFD is down (RFC 9384).
-	bfdDownSubcode = 10
 	// finiteStateMachineSubcodes is the first of the subcodes of RFC 6608 section 3, which has one for each stage.
 	finiteStateMachineSubcodes = 1
 )
@@ -75,18 +73,12 @@ func bfdDown() *notificationError {
 
 func (r *notificationError) Error() string { return r.text }
 
-// receivedNotification is a NOTIFICATION received from the router.
-type receivedNotification struct{ code packet.NotificationErrorCode }
-
-func (f *receivedNotification) Error() string {
-	text := "received notification: " + f.code.String()
-	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_CEASE, bfdDownSubcode) { // gobgp has no name for it.
-		text = "received notification: code 6(cease) subcode 10(bfd down)"
+// reason returns why the session ends. An OPEN that is not acceptable stays so until a configuration changes.
+func (r *notificationError) reason() reason {
+	if r.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR {
+		return reason{r.text, standing}
 	}
-	if f.code == packet.NewNotificationErrorCode(packet.BGP_ERROR_OPEN_MESSAGE_ERROR, packet.BGP_ERROR_SUB_BAD_PEER_AS) {
-		text += ": check the AS numbers on both sides"
-	}
-	return text
+	return reason{r.text, detected}
 }
 
 // messageLength checks a header and returns the length of the message (RFC 4271 section 6.1).
@@ -133,7 +125,7 @@ func (f *filter) process(m []byte) ([]byte, error) {
 	switch {
 	case kind == packet.BGP_MSG_NOTIFICATION && f.stage != finished:
 		f.stage = finished
-		return nil, &receivedNotification{packet.NewNotificationErrorCode(m[headerLength], m[headerLength+1])}
+		return nil, &receivedNotification{m[headerLength], m[headerLength+1], bytes.Clone(m[headerLength+2:])}
 	case f.stage == beginning && kind == packet.BGP_MSG_OPEN:
 		if err := f.open(m); err != nil {
 			f.stage = finished

@@ -27,7 +27,7 @@ func (p *peer) handleBFD(ctx context.Context) {
 	if is.Failures > was.Failures && !waits {
 		p.pathFailed, p.retry = true, time.Time{}
 		p.session.connection.closeOnPathFailure(bfdDown())
-		p.recordLoss(bfdDown().text)
+		p.recordLoss(bfdDown().reason())
 		p.end(ctx, "")
 	}
 	if is.Up && !was.Up && (p.pathFailed || waits) {

@@ -164,7 +164,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	p.withdrawAt = time.Time{}
 	if err != nil {
-		p.recordError(err)
+		p.recordError(err, unreachable)
 		if p.session == nil || p.session.awaitsRouter() {
 			return 0
 		}
@@ -187,7 +187,7 @@ func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.
 	p.end(ctx, "")
 	session, err := p.server.open(ctx, to, routes, func() { signal(p.wake) })
 	if err != nil {
-		p.recordLoss(err.Error())
+		p.recordLoss(reason{err.Error(), detected})
 		return p.pace(to.neighbor)
 	}
 	p.session = session
@@ -200,7 +200,7 @@ func (p *peer) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attrib
 }
 
 func (p *peer) advertised(err error) time.Duration {
-	p.recordError(err)
+	p.recordError(err, detected)
 	if err == nil {
 		p.backoff = 0
 		return 0
@@ -325,7 +325,7 @@ func (p *peer) close(ctx context.Context, why string) {
 // end ends the session.
 func (p *peer) end(ctx context.Context, why string) {
 	if p.session != nil {
-		p.recordError(p.session.close(ctx, why))
+		p.recordError(p.session.close(ctx, why), detected)
 		p.updates += p.session.updates
 		p.notifications.add(p.session.connection.observed().notifications)
 		p.session = nil
@@ -333,20 +333,22 @@ func (p *peer) end(ctx context.Context, why string) {
 }
 
 // recordError records an error if it differs from the last one.
-func (p *peer) recordError(err error) {
+func (p *peer) recordError(err error, kind reasonKind) {
 	if err == nil || err.Error() == p.err.text {
 		return
 	}
-	p.err = failure{err.Error(), time.Now()}
-	if !errors.Is(err, context.Canceled) {
+	next := p.err.then(failure{reason{err.Error(), kind}, time.Now()})
+	if next != p.err && !errors.Is(err, context.Canceled) {
 		p.log.Info("BGP session", "err", err)
 	}
+	p.err = next
 }
 
 // recordLoss records why a session ended or could not be opened, even if the reason is the same as before.
-func (p *peer) recordLoss(why string) {
-	if why != p.err.text {
-		p.log.Info("BGP session", "err", why)
+func (p *peer) recordLoss(why reason) {
+	next := p.err.then(failure{why, time.Now()})
+	if next.text != p.err.text {
+		p.log.Info("BGP session", "err", why.text)
 	}
-	p.err = failure{why, time.Now()}
+	p.err = next
 }

@@ -13,7 +13,7 @@ import (
 
 // publish updates the State.
 func (p *peer) publish(want *bgp.Session) {
-	next := State{Peer: p.name, Phase: Idle, LastError: p.err.text, LastErrorTime: p.err.at, Updates: p.updates}
+	next, last := State{Peer: p.name, Phase: Idle, Updates: p.updates}, p.err
 	sum, unsent := p.notifications, 0
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
@@ -23,16 +23,20 @@ func (p *peer) publish(want *bgp.Session) {
 		next.Updates += p.session.updates
 		sum.add(saw.notifications)
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
-		if saw.why != "" {
-			next.LastError, next.LastErrorTime = saw.why, saw.since
+		if saw.why.text != "" {
+			last = last.then(failure{saw.why, saw.since})
 		}
 		if saw.phase == Established {
+			p.err.expire()
 			next.Local, next.Families = saw.local, saw.families
 			next.IPv4, next.IPv6 = count(p.session.advertised)
-			unsent = next.exclude(p.session.neighbor)
 		}
 	} else if want != nil && p.dials {
 		next.Phase = Active
+	}
+	next.LastError, next.LastErrorTime = last.text, last.at
+	if next.Phase == Established {
+		unsent = next.exclude(p.session.neighbor)
 	}
 	next.NotificationsSent, next.NotificationsReceived = sum.sent, sum.received
 	if want != nil && !want.Leaving {

@@ -54,12 +54,6 @@ type session struct {
 	opened  time.Time
 }
 
-// failure is an error and the time at which it occurred.
-type failure struct {
-	text string
-	at   time.Time
-}
-
 // open starts a session. The connection to a router is attached to it later. Routes are added before the peer, so that
 // the peer receives all of them before the End-of-RIB and keeps them through a restart. wake is called, and must not
 // block, when the state of the connection has changed.

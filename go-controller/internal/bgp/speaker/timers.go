@@ -4,7 +4,6 @@ package speaker
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -108,8 +107,8 @@ func (l *connection) sendKeepalive() {
 		return
 	}
 	if router, _ := l.conns(); router != nil {
-		if err := l.write(router, newMessage(packet.BGP_MSG_KEEPALIVE)); err != nil && !errors.Is(err, net.ErrClosed) {
-			l.beginClose(err.Error()) // A part may have been sent, so no message can follow.
+		if why, ok := l.write(router, newMessage(packet.BGP_MSG_KEEPALIVE)); !ok {
+			l.beginClose(why) // A part may have been sent, so no message can follow.
 		}
 	}
 }

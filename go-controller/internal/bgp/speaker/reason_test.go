@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"testing"
+	"time"
+)
+
+func TestNotificationIsKeptOverUnexplainedFailures(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		first, second reasonKind
+		after         time.Duration
+		keeps         bool
+	}{
+		{standing, unexplained, time.Second, true},
+		{standing, unexplained, 24 * time.Hour, true},
+		{standing, unreachable, notificationFor - 1, true},
+		{standing, unreachable, notificationFor, false},
+		{standing, detected, time.Second, false},
+		{standing, transient, time.Second, false},
+		{standing, standing, time.Second, false},
+		{transient, unexplained, notificationFor - 1, true},
+		{transient, unexplained, notificationFor, false},
+		{transient, unreachable, notificationFor - 1, true},
+		{transient, detected, time.Second, false},
+		{detected, unexplained, time.Second, false},
+		{detected, unreachable, time.Second, false},
+		{unreachable, unexplained, time.Second, false},
+		{unexplained, unreachable, time.Second, false},
+	} {
+		first := failure{reason{"first", c.first}, start}
+		second := failure{reason{"second", c.second}, start.Add(c.after)}
+		want := second
+		if c.keeps {
+			want = first
+		}
+		if got := first.then(second); got != want {
+			t.Errorf("kind %d after kind %d and %s: %+v, want %+v", c.second, c.first, c.after, got, want)
+		}
+		if first.expire(); first.then(second) != second {
+			t.Errorf("kind %d does not supersede kind %d of before a session", c.second, c.first)
+		}
+	}
+}
