@@ -152,6 +152,18 @@ func fields() []field {
 			refused: "i/o timeout",
 		},
 		{
+			name: "a password of the peer only", frr: []string{"password right"},
+			refused: "i/o timeout: check the address, and that the peer has no password (TCP MD5) for this node",
+		},
+		{
+			name: "extended optional parameters (RFC 9072)", frr: []string{"extended-optional-parameters"},
+			refused: "the peer has extended optional parameters (RFC 9072) switched on", // FRR requires them, too.
+		},
+		{
+			name: "roles (RFC 9234)", frr: []string{"local-role provider strict-mode"},
+			refused: "code 2(open) subcode 11(role mismatch): the peer requires BGP roles (RFC 9234)",
+		},
+		{
 			name: "ebgpMultiHop", frr: []string{"ebgp-multihop 5"},
 			set:      session(func(c *bgp.Session) { c.Neighbor.TTL = 5 }),
 			neighbor: map[string]string{"bgpState": `"Established"`, "TTL": "5"},

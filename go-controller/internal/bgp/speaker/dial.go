@@ -197,6 +197,9 @@ func settle(conn *net.TCPConn, most time.Duration) error {
 	return conn.SetReadDeadline(time.Time{}) // If err is not nil, the router was silent.
 }
 
+// noPassword is a hint for a peer that has a password although we do not: it ignores what is not signed (RFC 2385).
+const noPassword = ", and that the peer has no password (TCP MD5) for this node: it would not answer without it"
+
 // hint returns a possible reason why a peer does not answer.
 func hint(t target, err error) string {
 	n := t.neighbor
@@ -214,9 +217,10 @@ func hint(t target, err error) string {
 		// The kernel ignores an unsigned RST, so that a router without BGP does not refuse the connection either.
 		return ": check that both sides use the same password, and that the peer runs BGP"
 	case n.SecurityHops > 0:
-		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop")
+		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop") +
+			noPassword
 	}
-	return ""
+	return ": check the address" + noPassword
 }
 
 // offLinkNextHop returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr

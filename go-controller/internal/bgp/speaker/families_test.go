@@ -18,12 +18,19 @@ import (
 // gobgp accepts routes of all families and sends those of negotiated families only.
 func TestStateClaimsNegotiatedFamiliesOnly(t *testing.T) {
 	t.Parallel()
+	v4 := packet.NewCapMultiProtocol(packet.RF_IPv4_UC)
+	t.Run("standard OPEN", func(t *testing.T) { negotiatesIPv4(t, openOf(t, 64512, 90, "192.0.2.2", v4)) })
+	t.Run("extended OPEN", func(t *testing.T) { negotiatesIPv4(t, extendedOpen(t, v4)) })
+}
+
+func negotiatesIPv4(t *testing.T, open []byte) {
+	t.Helper()
+	t.Parallel()
 	router, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer router.Close()
-	open := openOf(t, 64512, 90, "192.0.2.2", packet.NewCapMultiProtocol(packet.RF_IPv4_UC))
 	go func() {
 		conn, err := router.Accept()
 		if err != nil {

@@ -5,7 +5,6 @@ package speaker
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,7 +37,7 @@ const (
 
 // filter passes those messages of a router that gobgp may receive. Each of them is well formed and allowed in the state
 // of the session:
-//   - the OPEN, once and first, if it is acceptable;
+//   - the OPEN, once and first, if it is acceptable, and in the format that gobgp knows;
 //   - KEEPALIVEs, and one in place of each UPDATE: both reset the hold timer (RFC 4271 section 4.4);
 //   - the first End-of-RIB of each family of the session; routes are not parsed;
 //   - requests for our routes of a family of the session (RFC 2918).
@@ -50,6 +49,8 @@ type filter struct {
 	// asn and hold are set by the OPEN: the router's AS number and the negotiated hold time, 0 for no limit.
 	asn  uint32
 	hold time.Duration
+	// extended means that the OPEN has extended optional parameters (RFC 9072).
+	extended bool
 	// families are the address families that both sides support. The value is true if the End-of-RIB of the family was
 	// passed on.
 	families map[packet.RouteFamily]bool
@@ -125,14 +126,15 @@ func (f *filter) process(m []byte) ([]byte, error) {
 	switch {
 	case kind == packet.BGP_MSG_NOTIFICATION && f.stage != finished:
 		f.stage = finished
-		return nil, &receivedNotification{m[headerLength], m[headerLength+1], bytes.Clone(m[headerLength+2:])}
+		return nil, &receivedNotification{m[headerLength], m[headerLength+1], bytes.Clone(m[headerLength+2:]), f.extended}
 	case f.stage == beginning && kind == packet.BGP_MSG_OPEN:
-		if err := f.open(m); err != nil {
+		standard, err := f.open(m)
+		if err != nil {
 			f.stage = finished
 			return nil, err
 		}
 		f.stage = opened
-		return m, nil
+		return standard, nil
 	case f.stage == opened && kind == packet.BGP_MSG_KEEPALIVE:
 		f.stage = talking
 		return m, nil
@@ -155,74 +157,6 @@ func (f *filter) process(m []byte) ([]byte, error) {
 	}
 	f.stage = finished
 	return nil, r
-}
-
-// open validates the router's OPEN and stores its parameters.
-func (f *filter) open(m []byte) *notificationError {
-	fault := func(subcode uint8, format string, args ...any) *notificationError {
-		return &notificationError{code: packet.BGP_ERROR_OPEN_MESSAGE_ERROR, subcode: subcode,
-			text: fmt.Sprintf(format, args...)}
-	}
-	n := f.neighbor
-	body, err := parse(m)
-	if err == nil {
-		f.asn, err = packet.ValidateOpenMsg(body, peerASN(n), asn(n), n.RouterID.AsSlice())
-	}
-	var known *packet.MessageError
-	switch {
-	case errors.As(err, &known) && known.TypeCode == packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
-		r := fault(known.SubTypeCode, "the peer's OPEN message: %s", known.Message)
-		if known.SubTypeCode == packet.BGP_ERROR_SUB_UNSUPPORTED_VERSION_NUMBER {
-			r.data = []byte{0, 4} // The supported version (RFC 4271 section 6.2).
-		}
-		return r
-	case err != nil:
-		return fault(0, "the peer's OPEN message is malformed: %v", err)
-	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
-		return fault(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
-	}
-	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
-	f.families = commonFamilies(n, body)
-	return nil
-}
-
-// parse reads an OPEN with gobgp's parser. It returns an error if that fails or panics.
-func parse(m []byte) (open *packet.BGPOpen, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("it cannot be read: %v", r)
-		}
-	}()
-	message, err := packet.ParseBGPMessage(m)
-	if err != nil {
-		return nil, err
-	}
-	return message.Body.(*packet.BGPOpen), nil
-}
-
-// commonFamilies returns the families that both sides support. A router without a multiprotocol capability supports
-// IPv4 (RFC 4760 section 1).
-func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily]bool {
-	ours := map[packet.RouteFamily]bool{packet.RF_IPv4_UC: n.IPv4, packet.RF_IPv6_UC: n.IPv6}
-	announced, both := false, map[packet.RouteFamily]bool{}
-	for _, p := range open.OptParams {
-		capabilities, ok := p.(*packet.OptionParameterCapability)
-		if !ok {
-			continue
-		}
-		for _, c := range capabilities.Capability {
-			if family, ok := c.(*packet.CapMultiProtocol); ok {
-				announced = true
-				if ours[family.CapValue] {
-					both[family.CapValue] = false
-				}
-			}
-		}
-	}
-	if !announced && n.IPv4 {
-		both[packet.RF_IPv4_UC] = false
-	}
-	return both
 }
 
 // negotiated returns the families of the session.

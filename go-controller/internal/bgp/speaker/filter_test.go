@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,18 @@ func TestFilter(t *testing.T) {
 		{name: "parameters that end too soon", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0, 2, 2,
 			200,
 			2, 6, 1, 4, 0)}, sends: []byte{2, 0}, says: "malformed"},
+		{name: "extended parameters", in: [][]byte{extendedOpen(t, both()...), keepalive()}, out: "open keepalive"},
+		{name: "extended parameters are wanted", in: [][]byte{extendedOpen(t, both()...),
+			newMessage(packet.BGP_MSG_NOTIFICATION, 2, 0)}, out: "open", says: "extended optional parameters (RFC 9072)"},
+		{name: "extended parameters, none", in: [][]byte{extendedOpen(t)}, out: "open"},
+		{name: "extended parameters that do not fit", in: [][]byte{extendedOpen(t, packet.NewCapUnknown(
+			packet.BGP_CAP_GRACEFUL_RESTART, make([]byte, 254)))}, sends: []byte{2, 4}, says: "RFC 9072"},
+		{name: "extended parameters that end too soon", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192,
+			0, 2, 2, 255, 255, 0, 9, 2, 0, 6, 1, 4, 0)}, sends: []byte{2, 0}, says: "malformed: lengths"},
+		{name: "an extended parameter that ends too soon", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90,
+			192, 0, 2, 2, 255, 255, 0, 4, 2, 0, 6, 1)}, sends: []byte{2, 0}, says: "malformed: lengths"},
+		{name: "a capability that ends too soon", in: [][]byte{newMessage(packet.BGP_MSG_OPEN, 4, 0xfc, 0, 0, 90, 192, 0,
+			2, 2, 255, 255, 0, 5, 2, 0, 2, 1, 4)}, sends: []byte{2, 0}, says: "malformed: lengths"},
 	} {
 		n := victim()
 		if c.n != nil {
@@ -172,6 +185,50 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// extendedOpen returns the OPEN of a router with extended optional parameters (RFC 9072): one for each capability.
+func extendedOpen(t testing.TB, capabilities ...packet.ParameterCapabilityInterface) []byte {
+	t.Helper()
+	var parameters []byte
+	for _, c := range capabilities {
+		raw, err := c.Serialize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parameters = append(append(parameters, packet.BGP_OPT_CAPABILITY, byte(len(raw)>>8), byte(len(raw))), raw...)
+	}
+	body := append([]byte{4, 0xfc, 0, 0, 90, 192, 0, 2, 2, 255, 255}, byte(len(parameters)>>8), byte(len(parameters)))
+	return newMessage(packet.BGP_MSG_OPEN, append(body, parameters...)...)
+}
+
+// gobgp receives the capabilities that it needs in the format that it knows, among them none of other families.
+func TestExtendedOptionalParameters(t *testing.T) {
+	all := []packet.ParameterCapabilityInterface{packet.NewCapMultiProtocol(packet.RF_EVPN)}
+	for code := range packet.BGPCapabilityCode(50) {
+		all = append(all, packet.NewCapUnknown(200+code, []byte("unknown")))
+	}
+	all = append(all, packet.NewCapFourOctetASNumber(64512), packet.NewCapGracefulRestart(false, false, 120,
+		[]*packet.CapGracefulRestartTuple{packet.NewCapGracefulRestartTuple(packet.RF_IPv4_UC, true)}))
+	out, f, err := through(victim(), append(extendedOpen(t, append(all, both()...)...), keepalive()...))
+	if got := kinds(out); got != "open keepalive" || !errors.Is(err, io.EOF) {
+		t.Fatalf("gobgp sees %q (%v)", got, err)
+	}
+	open, err := parse(out[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []packet.BGPCapabilityCode
+	for _, p := range open.OptParams {
+		for _, c := range p.(*packet.OptionParameterCapability).Capability {
+			codes = append(codes, c.Code())
+		}
+	}
+	want := []packet.BGPCapabilityCode{packet.BGP_CAP_FOUR_OCTET_AS_NUMBER, packet.BGP_CAP_GRACEFUL_RESTART,
+		packet.BGP_CAP_MULTIPROTOCOL, packet.BGP_CAP_MULTIPROTOCOL}
+	if !slices.Equal(codes, want) || f.negotiated() != (Families{true, true}) || f.asn != 64512 || open.HoldTime != 90 {
+		t.Errorf("gobgp sees capabilities %v, want %v; the filter is %+v", codes, want, f)
+	}
+}
+
 // The parameters of the router's OPEN are stored. The smaller hold time is used.
 func TestFilterReplacesEarlierFilter(t *testing.T) {
 	for offered, want := range map[uint16]time.Duration{30: 30 * time.Second, 180: 90 * time.Second} {
@@ -190,6 +247,7 @@ func FuzzFilter(f *testing.F) {
 	session := append(bytes.Clone(open), keepalive()...)
 	f.Add(open)
 	f.Add(session)
+	f.Add(append(extendedOpen(f, both()...), keepalive()...))
 	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_UPDATE, 0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1)...))
 	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_ROUTE_REFRESH, 0, 1, 0, 1)...))
 	f.Add(append(bytes.Clone(session), newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2, 3)...))

@@ -25,6 +25,8 @@ const (
 type receivedNotification struct {
 	code, subcode uint8
 	data          []byte
+	// extended means that the router's OPEN has extended optional parameters.
+	extended bool
 }
 
 // Error returns the names of code and subcode, what the data says about them, and what to check.
@@ -37,6 +39,9 @@ func (n *receivedNotification) describe() string {
 		text += ": check the AS numbers on both sides"
 	case n.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR && n.subcode == roleMismatchSubcode:
 		text += ": the peer requires BGP roles (RFC 9234), which nodes do not support"
+	case n.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR && n.subcode == 0 && n.extended: // FRR, at least up to 10.
+		text += ": the peer has extended optional parameters (RFC 9072) switched on, and seems to refuse the OPEN message " +
+			"of a node because it has none"
 	case n.code != packet.BGP_ERROR_CEASE:
 	case n.subcode == packet.BGP_ERROR_SUB_MAXIMUM_NUMBER_OF_PREFIXES_REACHED:
 		text += prefixLimit(n.data)
@@ -55,7 +60,7 @@ func (n *receivedNotification) describe() string {
 
 // unwrap returns the NOTIFICATION in the data of a hard reset.
 func (n *receivedNotification) unwrap() *receivedNotification {
-	return &receivedNotification{n.data[0], n.data[1], n.data[2:]}
+	return &receivedNotification{code: n.data[0], subcode: n.data[1], data: n.data[2:]}
 }
 
 // reason returns the NOTIFICATION as the reason of the end of a session. Its cause stands if it is the configuration of

@@ -48,7 +48,7 @@ func TestReceivedNotification(t *testing.T) {
 		{"send hold timer", 8, 0, "", "code 8(send hold timer expired) subcode 0(undefined)", transient},
 		{"unknown", 99, 3, "data", "code 99(undefined) subcode 3(undefined)", transient},
 	} {
-		n := &receivedNotification{c.code, c.subcode, []byte(c.data)}
+		n := &receivedNotification{code: c.code, subcode: c.subcode, data: []byte(c.data)}
 		if got, want := n.reason(), (reason{"received notification: " + c.want, c.kind}); got != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
