@@ -5,6 +5,7 @@ package bgp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -48,4 +49,50 @@ func TestNotificationStaysTheLastError(t *testing.T) {
 			t.Errorf("after the NOTIFICATION: %+v", state)
 		}
 	}
+}
+
+// A router has a limit of prefixes for dynamic neighbors, which it accepts again at once. The session counts as down
+// from the first end on, until one lasts.
+func TestMaximumPrefixDampsTheSession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 14)
+	s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " neighbor nodes peer-group",
+		fmt.Sprintf(" neighbor nodes remote-as %d", nodeASN), " bgp listen range "+s.v4.String()+" peer-group nodes",
+		" address-family ipv4 unicast", "  neighbor nodes activate", "  neighbor nodes maximum-prefix 2")
+	n := newNode(t, speaker.Options{})
+	c := s.session("tor", false, 2)
+	c.Neighbor.IPv6 = false
+	const routes = 6 // FRR notices some more than the limit only
+	c.Routes = map[netip.Prefix]bgp.Attributes{}
+	for i := range routes {
+		maps.Copy(c.Routes, s.routes(2, fmt.Sprintf("203.0.113.%d/32", i)))
+	}
+	n.want(c)
+	const want = "subcode 1(maximum number of prefixes reached): the limit is 2 of ipv4-unicast; sessions with this " +
+		"peer do not last"
+	eventually(t, func(context.Context) error {
+		n.recording.Lock()
+		defer n.recording.Unlock()
+		sessions := 0
+		for _, state := range n.history["tor"] {
+			if state.Phase != speaker.Established || state.Since.IsZero() {
+				continue
+			}
+			if sessions++; sessions > 1 && (!state.Damped || !strings.Contains(state.LastError, want)) {
+				t.Fatalf("session %d: %+v, want it damped because of %q", sessions, state, want)
+			}
+		}
+		if sessions < 2 {
+			return fmt.Errorf("%d sessions", sessions)
+		}
+		return nil
+	})
+	s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " address-family ipv4 unicast",
+		"  neighbor nodes maximum-prefix 100")
+	eventually(t, func(context.Context) error {
+		if state := n.state("tor"); state.Phase != speaker.Established || state.Damped || state.IPv4 != routes {
+			return fmt.Errorf("state %+v", state)
+		}
+		return nil
+	})
 }

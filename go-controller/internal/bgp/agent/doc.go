@@ -9,6 +9,7 @@
 //   - The speaker always receives the complete set of sessions. Sessions that have not changed are not affected.
 //   - Only this process writes the status of the node, at most once per second and only if it has changed. If only
 //     counters have changed, it is written a few times per minute, because each Service changes the counters of all
-//     nodes. A peer that fails in the same way as before is not a change.
+//     nodes. A peer that fails in the same way as before is not a change, nor is a session that
+//     does not last.
 //   - The process does not close the sessions when it ends. They and BFD end with it at the same moment.
 package agent

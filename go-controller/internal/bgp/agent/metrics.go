@@ -40,8 +40,9 @@ func metrics() []metric {
 		})
 	}
 	return []metric{
-		gauge("bgp_session_up", "Whether the session with a BGPPeer is established (1) or not (0).",
-			func(s *speaker.State) int { return flag(s.Phase == speaker.Established) }),
+		gauge("bgp_session_up", "Whether the session with a BGPPeer is established (1) or not (0). It is 0 while sessions "+
+			"do not last.",
+			func(s *speaker.State) int { return flag(s.Phase == speaker.Established && !s.Damped) }),
 		gauge("bgp_announced_prefixes_total", "Prefixes that are advertised to a BGPPeer.",
 			func(s *speaker.State) int { return s.IPv4 + s.IPv6 }),
 		gauge("bgp_pending_prefixes_total", "Prefixes to advertise to a BGPPeer that are not advertised yet.",

@@ -19,6 +19,7 @@ func TestMetricsReportSessions(t *testing.T) {
 	c := &collector{func() []speaker.State {
 		return []speaker.State{
 			{Peer: "spine", Interface: "eth1", Phase: speaker.Active, Updates: 9, Pending: 5},
+			{Peer: "leaf", Interface: "eth2", Phase: speaker.Established, Damped: true},
 			{Peer: "tor", Addr: netip.MustParseAddr("192.0.2.1"), Interface: "eth0", Phase: speaker.Established, IPv4: 3,
 				IPv6: 2, Updates: 7, NotificationsSent: 1, NotificationsReceived: 2, BFD: "Up", BFDFailures: 4},
 		}
@@ -28,21 +29,27 @@ ovnkube_slb_bfd_session_down_events{bgppeer="tor",peer="192.0.2.1"} 4
 # TYPE ovnkube_slb_bfd_session_up gauge
 ovnkube_slb_bfd_session_up{bgppeer="tor",peer="192.0.2.1"} 1
 # TYPE ovnkube_slb_bgp_announced_prefixes_total gauge
+ovnkube_slb_bgp_announced_prefixes_total{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_announced_prefixes_total{bgppeer="spine",peer="eth1"} 0
 ovnkube_slb_bgp_announced_prefixes_total{bgppeer="tor",peer="192.0.2.1"} 5
 # TYPE ovnkube_slb_bgp_notifications_received counter
+ovnkube_slb_bgp_notifications_received{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_notifications_received{bgppeer="spine",peer="eth1"} 0
 ovnkube_slb_bgp_notifications_received{bgppeer="tor",peer="192.0.2.1"} 2
 # TYPE ovnkube_slb_bgp_notifications_sent counter
+ovnkube_slb_bgp_notifications_sent{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_notifications_sent{bgppeer="spine",peer="eth1"} 0
 ovnkube_slb_bgp_notifications_sent{bgppeer="tor",peer="192.0.2.1"} 1
 # TYPE ovnkube_slb_bgp_pending_prefixes_total gauge
+ovnkube_slb_bgp_pending_prefixes_total{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_pending_prefixes_total{bgppeer="spine",peer="eth1"} 5
 ovnkube_slb_bgp_pending_prefixes_total{bgppeer="tor",peer="192.0.2.1"} 0
 # TYPE ovnkube_slb_bgp_session_up gauge
+ovnkube_slb_bgp_session_up{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_session_up{bgppeer="spine",peer="eth1"} 0
 ovnkube_slb_bgp_session_up{bgppeer="tor",peer="192.0.2.1"} 1
 # TYPE ovnkube_slb_bgp_updates_total counter
+ovnkube_slb_bgp_updates_total{bgppeer="leaf",peer="eth2"} 0
 ovnkube_slb_bgp_updates_total{bgppeer="spine",peer="eth1"} 9
 ovnkube_slb_bgp_updates_total{bgppeer="tor",peer="192.0.2.1"} 7
 `

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -192,6 +193,9 @@ func uncounted(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
 func report(states []speaker.State) []v1alpha1.BGPSession {
 	var list []v1alpha1.BGPSession
 	for _, s := range states {
+		if s.Damped && s.Phase == speaker.Established { // The report is the same whether there is a session or not.
+			s.Phase, s.IPv4, s.IPv6, s.Local = speaker.Active, 0, 0, netip.Addr{}
+		}
 		out := v1alpha1.BGPSession{
 			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: second(s.Since),
 			AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6), LastError: s.LastError,

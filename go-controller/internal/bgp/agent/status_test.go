@@ -141,3 +141,27 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+// The router ends each session soon. The first one and its end are written, and nothing after that.
+func TestStatusOfADampedSessionDoesNotChange(t *testing.T) {
+	w := newWritten()
+	up := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"),
+		PeerASN: 64513, Phase: speaker.Established, Since: w.now, IPv4: 7, Families: speaker.Families{IPv4: true}}
+	w.sees(0, up)
+	down := speaker.State{Peer: "tor", Addr: up.Addr, Phase: speaker.Active, Damped: true, LastError: "too many prefixes"}
+	if !w.sees(time.Second, down) || w.ready().Reason != v1alpha1.ReasonNoSession {
+		t.Fatalf("the end of the first session: %+v", w.have.Status)
+	}
+	up.Damped, up.LastError = true, down.LastError
+	for range 5 {
+		up.Since = w.now
+		if w.sees(time.Minute, up) || w.sees(time.Minute, down) {
+			t.Fatalf("another session is written: %+v", w.have.Status)
+		}
+	}
+	up.Damped = false
+	if !w.sees(time.Minute, up) || w.ready().Status != metav1.ConditionTrue ||
+		w.have.Status.Sessions[0].AdvertisedIPv4 != 7 {
+		t.Errorf("the session that lasts: %+v", w.have.Status)
+	}
+}

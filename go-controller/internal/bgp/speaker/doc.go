@@ -12,6 +12,8 @@
 //     the path failed. Every other change is an UPDATE of the routes that differ. If no route differs, nothing is sent.
 //   - Run does not close the sessions when it ends. When the process exits, a peer with graceful restart keeps our
 //     routes, and receives all of them in the next session before its End-of-RIB (RFC 4724).
+//   - Sessions that end soon after they were Established are opened ever more seldom and count as down, until one has
+//     lasted (damping).
 //   - BFD monitors a peer from the first time that its session is Established until the peer is not wanted any more.
 //     While the path is down, the peer is dialed every second, and at once when BFD is up again. If there is no session
 //     for 5 s, BFD starts before the session, because a router in strict mode holds BGP until BFD is up.

@@ -19,12 +19,12 @@ func (p *peer) change(ctx context.Context, to target) {
 	case !p.mayClose():
 		return // The session continues with the old target and the wanted routes.
 	case to.neighbor.Resumes(p.session.neighbor):
-		p.retry = time.Time{}
+		p.retry, p.damping = time.Time{}, damping{}
 		p.session.connection.beginClose(reason{renewed, detected})
 		p.session.connection.close()
 		p.end(ctx, "")
 	default:
-		p.retry = time.Time{}
+		p.retry, p.damping = time.Time{}, damping{}
 		p.close(ctx, renewed)
 	}
 }

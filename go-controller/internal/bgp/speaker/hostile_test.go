@@ -44,6 +44,7 @@ func newHostile(f *testing.F) *hostile {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(),
 		klog.LoggerWithValues(klog.Background(), "fuzz", true)))
 	s := New(Options{})
+	s.maxDelay = time.Second
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) }) // Run returns no error
 	running.Go(h.accept)

@@ -25,8 +25,10 @@ func (p *peer) handleBFD(ctx context.Context) {
 	p.lastLiveness = is
 	waits := p.session == nil || p.session.awaitsRouter()
 	if is.Failures > was.Failures && !waits {
-		p.pathFailed, p.retry = true, time.Time{}
+		p.pathFailed = true
 		p.session.connection.closeOnPathFailure(bfdDown())
+		p.sessionEnded(p.session.connection.observed(), p.session.neighbor)
+		p.retry = time.Time{}
 		p.recordLoss(bfdDown().reason())
 		p.end(ctx, "")
 	}

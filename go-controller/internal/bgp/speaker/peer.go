@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// minUptime is how long a session must have lasted to be reopened immediately.
-	minUptime = 10 * time.Second
 	// maxSessionWait is how long a session waits for its router. gobgp gives up 4 min after its OPEN.
 	maxSessionWait         = 3 * time.Minute
 	minBackoff, maxBackoff = time.Second, time.Minute
@@ -66,6 +64,7 @@ type peer struct {
 	cancelDiscovery    context.CancelFunc
 	discoveryInterface string
 	err                failure
+	damping            damping
 	// backoff is the time until failed routes are advertised again.
 	backoff time.Duration
 	// updates and notifications count those of sessions that ended.
@@ -179,7 +178,8 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if p.session != nil && p.session.awaitsRouter() {
 		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(maxSessionWait))))
 	}
-	return earliest(wait, p.startBFD(want, to))
+	_, left := p.damped(to.neighbor)
+	return earliest(earliest(wait, left), p.startBFD(want, to))
 }
 
 // open starts a session that waits for its router, because gobgp needs a second or two to connect.
@@ -264,10 +264,7 @@ func (p *peer) reap(ctx context.Context) {
 		return
 	}
 	if !p.session.awaitsRouter() {
-		p.retry = time.Time{}
-		if saw.lasted < minUptime {
-			p.retry = time.Now().Add(p.pace(p.session.neighbor))
-		}
+		p.sessionEnded(saw, p.session.neighbor)
 	}
 	p.recordLoss(saw.why)
 	p.end(ctx, "")

@@ -27,7 +27,6 @@ func (p *peer) publish(want *bgp.Session) {
 			last = last.then(failure{saw.why, saw.since})
 		}
 		if saw.phase == Established {
-			p.err.expire()
 			next.Local, next.Families = saw.local, saw.families
 			next.IPv4, next.IPv6 = count(p.session.advertised)
 		}
@@ -37,6 +36,15 @@ func (p *peer) publish(want *bgp.Session) {
 	next.LastError, next.LastErrorTime = last.text, last.at
 	if next.Phase == Established {
 		unsent = next.exclude(p.session.neighbor)
+	}
+	if want != nil && !want.Leaving {
+		next.Damped, _ = p.damped(want.Neighbor)
+	}
+	switch {
+	case next.Damped:
+		next.LastError, next.LastErrorTime = last.text+dampedText(want.Neighbor), last.at
+	case next.Phase == Established:
+		p.err.expire()
 	}
 	next.NotificationsSent, next.NotificationsReceived = sum.sent, sum.received
 	if want != nil && !want.Leaving {

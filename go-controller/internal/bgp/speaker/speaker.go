@@ -35,6 +35,8 @@ type Speaker struct {
 	// changed has a token if there are peers that are not running yet.
 	changed     chan struct{}
 	startupLock *startupLock
+	// maxDelay limits the delay of peers whose sessions do not last. It is maxBackoff, except in tests.
+	maxDelay time.Duration
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -50,7 +52,8 @@ func New(o Options) *Speaker {
 	if o.DrainTime == 0 {
 		o.DrainTime = leaveDefault
 	}
-	return &Speaker{options: o, changed: make(chan struct{}, 1), startupLock: newStartupLock(), peers: map[string]*peer{}}
+	return &Speaker{options: o, changed: make(chan struct{}, 1), startupLock: newStartupLock(), maxDelay: maxBackoff,
+		peers: map[string]*peer{}}
 }
 
 // Run runs the sessions passed to Set until the context ends. It leaves them open then. The end of the process closes

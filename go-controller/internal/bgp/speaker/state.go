@@ -37,6 +37,8 @@ type State struct {
 	Phase   Phase
 	// Since is when the session entered this phase.
 	Since time.Time
+	// Damped means that the session counts as down even if it is Established, because those before it ended soon.
+	Damped bool
 	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
 	LastError     string
 	LastErrorTime time.Time

@@ -111,7 +111,8 @@ type BGPSession struct {
 	// +optional
 	PeerASN int64 `json:"peerASN,omitempty"`
 
-	// state is the state of the session.
+	// state is the state of the session. After a session that ended soon after it was established, the next one is
+	// Established here only when it has lasted.
 	//
 	// +required
 	State BGPSessionState `json:"state"`

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+func TestDampingDoublesUpToALimit(t *testing.T) {
+	const stable = 2 * time.Minute
+	var d damping
+	if got := d.probation(stable); got != 0 {
+		t.Errorf("the first session counts after %s, want at once", got)
+	}
+	for i, want := range []struct{ delay, probation time.Duration }{
+		{5 * time.Second, 10 * time.Second}, {10 * time.Second, 20 * time.Second}, {20 * time.Second, 40 * time.Second},
+		{40 * time.Second, 80 * time.Second}, {time.Minute, stable}, {time.Minute, stable},
+	} {
+		d.ended(stable-1, stable)
+		if delay, probation := d.delay(5*time.Second, time.Minute), d.probation(stable); delay != want.delay ||
+			probation != want.probation {
+			t.Errorf("after %d short sessions: delay %s, probation %s, want %+v", i+1, delay, probation, want)
+		}
+	}
+	if got := d.delay(2*time.Minute, time.Minute); got != 2*time.Minute {
+		t.Errorf("the delay is %s, less than connectTime", got)
+	}
+	if d.ended(stable, stable); d != (damping{}) {
+		t.Errorf("after a session that lasted: %+v", d)
+	}
+}
+
+func TestSessionsLastBeyondTheirHoldTime(t *testing.T) {
+	for hold, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 90 * time.Second: 2 * time.Minute,
+		maxHold: 330 * time.Second} {
+		if got := stableAfter(bgp.Neighbor{Hold: hold}); got != want {
+			t.Errorf("hold time %s: %s, want %s", hold, got, want)
+		}
+	}
+}
+
+// limited is a peer whose router ends each session because of its limit of prefixes.
+type limited struct {
+	*peer
+	want *bgp.Session
+}
+
+func newLimited(t *testing.T) *limited {
+	l := &limited{newPeer("tor", New(Options{})), &bgp.Session{Neighbor: victim()}}
+	l.want.Neighbor.Connect = 5 * time.Second
+	l.log = testLog(t)
+	return l
+}
+
+func (l *limited) establish() State {
+	saw := connState{phase: Established, since: time.Now(), local: l.want.Neighbor.RouterID}
+	l.session = &session{connection: &connection{seen: saw}}
+	return l.published()
+}
+
+func (l *limited) published() State {
+	l.publish(l.want)
+	return l.State()
+}
+
+// lose ends the session, and then a connection that the router closes at once.
+func (l *limited) lose() State {
+	saw := l.session.connection.seen
+	saw.lasted = max(time.Since(saw.since), 1)
+	l.sessionEnded(saw, l.want.Neighbor)
+	l.recordLoss((&receivedNotification{code: 6, subcode: 1}).reason())
+	l.session = nil
+	l.recordLoss(reason{closed, unexplained})
+	return l.published()
+}
+
+func TestSessionsThatDoNotLastCountAsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(t)
+		if s := l.establish(); s.Damped || s.LastError != "" {
+			t.Errorf("the first session: %+v", s)
+		}
+		first := l.lose()
+		if !first.Damped || !strings.Contains(first.LastError, "maximum number of prefixes reached); sessions with this "+
+			"peer do not last") {
+			t.Fatalf("after the first session: %+v", first)
+		}
+		for range 4 {
+			if s := l.establish(); !s.Damped || s.Phase != Established || s.LastError != first.LastError {
+				t.Errorf("a session after it: %+v, want the error %q", s, first.LastError)
+			}
+			<-time.After(time.Second)
+			if s := l.lose(); !s.Damped || s.LastError != first.LastError {
+				t.Errorf("after it: %+v, want the error %q", s, first.LastError)
+			}
+		}
+		if wait := time.Until(l.retry); wait < maxBackoff/2 || wait > maxBackoff {
+			t.Errorf("the next attempt is in %s", wait)
+		}
+		l.establish()
+		_, left := l.damped(l.want.Neighbor)
+		<-time.After(left - 1)
+		if s := l.published(); !s.Damped {
+			t.Errorf("it counts before %s: %+v", left, s)
+		}
+		<-time.After(1)
+		if s := l.published(); s.Damped {
+			t.Errorf("it does not count after %s: %+v", left, s)
+		}
+		<-time.After(stableAfter(l.want.Neighbor))
+		if s := l.lose(); s.Damped || time.Until(l.retry) > 0 {
+			t.Errorf("after a session that lasted: %+v, the next attempt is at %s", s, l.retry)
+		}
+	})
+}
+
+// A node that drains reports the sessions that it has: its routes must not be taken for withdrawn.
+func TestDrainingSessionIsNotDamped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(t)
+		l.establish()
+		l.lose()
+		l.want.Leaving = true
+		if s := l.establish(); s.Damped {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
