@@ -48,13 +48,9 @@ func (s *site) has(t *testing.T, present bool, prefixes ...netip.Prefix) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		for _, p := range prefixes {
-			family := "-4"
-			if p.Addr().Is6() {
-				family = "-6"
-			}
-			out, err := exec.CommandContext(ctx, "ip", "-n", s.Netns, family, "route", "show", p.String()).CombinedOutput()
+			out, err := s.kernelRoute(ctx, p)
 			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
+				return err
 			}
 			if (len(out) > 0) != present {
 				return fmt.Errorf("route to %s in the router's kernel: %q", p, out)
@@ -62,6 +58,39 @@ func (s *site) has(t *testing.T, present bool, prefixes ...netip.Prefix) {
 		}
 		return nil
 	})
+}
+
+// balances waits until the router's kernel has routes to all prefixes by way of all hosts. To replace an IPv6 route, as
+// by one with more next hops, zebra deletes it and adds the new one.
+func (s *site) balances(t *testing.T, prefixes []netip.Prefix, hosts ...int) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		for _, p := range prefixes {
+			out, err := s.kernelRoute(ctx, p)
+			if err != nil {
+				return err
+			}
+			for _, host := range hosts {
+				if hop := s.host(p.Addr().Is6(), host).Addr(); !strings.Contains(out, fmt.Sprintf("via %s ", hop)) {
+					return fmt.Errorf("route to %s in the router's kernel: %q, want next hop %s", p, out, hop)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// kernelRoute returns the route to a prefix in the router's kernel as ip(8) shows it, or an empty string.
+func (s *site) kernelRoute(ctx context.Context, p netip.Prefix) (string, error) {
+	family := "-4"
+	if p.Addr().Is6() {
+		family = "-6"
+	}
+	out, err := exec.CommandContext(ctx, "ip", "-n", s.Netns, family, "route", "show", p.String()).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return string(out), nil
 }
 
 // A router is killed and restarted, removes us from its configuration for a while, or its link flaps. The session
@@ -194,8 +223,7 @@ func TestKilledDaemon(t *testing.T) {
 				desired = append(desired, c)
 			}
 			first := alone(t, desired...)
-			s.has(t, true, prefixes...)
-			s.accepted(t, 100)
+			s.balances(t, prefixes, 2, 3)
 			gone := s.deletions(t)
 			kill(first)
 			s.down(t)

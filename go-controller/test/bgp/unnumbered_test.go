@@ -50,13 +50,9 @@ func TestUnnumbered(t *testing.T) {
 	}
 	s.has(t, true, prefixes...)
 	for _, p := range prefixes {
-		family := "-4"
-		if p.Addr().Is6() {
-			family = "-6"
-		}
-		if out := run(t, "ip", "-n", s.Netns, family, "route", "show", p.String()); !strings.Contains(out,
-			"via inet6 fe80::") && !strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
-			t.Errorf("route to %s in the router's kernel: %q", p, out)
+		if out, err := s.kernelRoute(t.Context(), p); err != nil || !strings.Contains(out, "via inet6 fe80::") &&
+			!strings.Contains(out, "via fe80::") || !strings.Contains(out, "dev eth1") {
+			t.Errorf("route to %s in the router's kernel: %q (%v)", p, out, err)
 		}
 	}
 	// If the router could no longer be found, the session continues and its routes can still change.
