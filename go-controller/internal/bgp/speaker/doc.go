@@ -33,6 +33,7 @@
 //     lost session is stopped and opened again.
 //   - gobgp dials after 1-2 s, so it is started before the router is connected. It gives up 4 min after its OPEN, so it
 //     is restarted before that.
+//   - gobgp does not know extended optional parameters (RFC 9072), so the filter translates them (standardOpen).
 //   - A hold time of 0 would leave gobgp no time for a write, so gobgp gets another one. The connection manages the
 //     hold time and the KEEPALIVEs.
 package speaker
