@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -63,6 +64,7 @@ Examples:
 			if done, err := o.printAs(c.App.Writer, report); done || err != nil {
 				return err
 			}
+			printable.Clean(&report)
 			report.print(c.App.Writer, now, o.format == formatWide)
 			return nil
 		},

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // version is set by the linker.
@@ -36,14 +38,14 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	app := newApp()
-	err := app.RunContext(ctx, arranged(app, os.Args))
+	err := errors.Join(printable.SetLog(os.Stderr, 0), app.RunContext(ctx, arranged(app, os.Args)))
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errNotReachable):
 		return exitNotReachable
 	}
-	fmt.Fprintln(os.Stderr, "kubectl slb:", err)
+	fmt.Fprintln(printable.NewWriter(os.Stderr, false), "kubectl slb:", err)
 	return exitError
 }
 
@@ -69,6 +71,12 @@ Examples:
 			importCommand(),
 			completionCommand(),
 			completeCommand(),
+		},
+		// Objects contain what nodes and tenants write.
+		Before: func(c *cli.Context) error {
+			c.App.Writer = printable.NewWriter(c.App.Writer, colours(c.App.Writer))
+			c.App.ErrWriter = printable.NewWriter(c.App.ErrWriter, false)
+			return nil
 		},
 		HideHelpCommand: true,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run prints the error

@@ -4,9 +4,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -70,6 +73,23 @@ func TestMistakesAreNamed(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", args, err, want)
 		}
+	}
+}
+
+// Every command writes through the app's writers, so that no object can control the terminal.
+func TestOutputHasNoControlCharacters(t *testing.T) {
+	app, out, problems := newApp(), &bytes.Buffer{}, &bytes.Buffer{}
+	app.Writer, app.ErrWriter = out, problems
+	app.Commands = append(app.Commands, &cli.Command{Name: "hostile", Action: func(c *cli.Context) error {
+		fmt.Fprint(c.App.Writer, painter(c.App.Writer)(explain.OK, "a\x1b[2J\n"))
+		fmt.Fprint(c.App.ErrWriter, "b\u202e\n")
+		return nil
+	}})
+	if err := app.Run([]string{"kubectl-slb", "hostile"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String()+problems.String(), `a\u001b[2J`+"\n"+`b\u202e`+"\n"; got != want {
+		t.Errorf("the output is %q, want %q", got, want)
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // printAs writes a value in a format. It returns false for the formats for readers.
@@ -33,6 +35,9 @@ func (o *output) printAs(w io.Writer, v any) (bool, error) {
 
 // colours reports whether output may have colours: on a terminal, unless NO_COLOR is set (no-color.org).
 func colours(w io.Writer) bool {
+	if p, ok := w.(*printable.Writer); ok {
+		return p.HasSequences()
+	}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
@@ -43,23 +48,13 @@ func colours(w io.Writer) bool {
 
 // painter returns the Paint for a writer.
 func painter(w io.Writer) explain.Paint {
-	if !colours(w) {
+	p, ok := w.(*printable.Writer)
+	if !ok || !p.HasSequences() {
 		return explain.Plain
 	}
+	colour := map[explain.State]string{explain.OK: "[32m", explain.Warning: "[33m", explain.Broken: "[31m",
+		explain.Unknown: "[35m", explain.Unused: "[2m"}
 	return func(s explain.State, text string) string {
-		const reset = "\x1b[0m"
-		switch s {
-		case explain.OK:
-			return "\x1b[32m" + text + reset
-		case explain.Warning:
-			return "\x1b[33m" + text + reset
-		case explain.Broken:
-			return "\x1b[31m" + text + reset
-		case explain.Unknown:
-			return "\x1b[35m" + text + reset
-		case explain.Unused:
-			return "\x1b[2m" + text + reset
-		}
-		return text
+		return p.Sequence(cmp.Or(colour[s], "[0m")) + text + p.Sequence("[0m")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 const (
@@ -65,10 +67,18 @@ func (w *watch) refresh(ctx context.Context) (string, error) {
 	return w.load(ctx)
 }
 
+// clearScreen returns the text for which a terminal is cleared.
+func clearScreen(w io.Writer) string {
+	if p, ok := w.(*printable.Writer); ok {
+		return p.Sequence("[2J") + p.Sequence("[H")
+	}
+	return "\x1b[2J\x1b[H"
+}
+
 func (w *watch) show(text string, first bool) {
 	switch {
 	case w.screen:
-		fmt.Fprint(w.out, "\x1b[2J\x1b[H") // clear
+		fmt.Fprint(w.out, clearScreen(w.out))
 	case !first:
 		fmt.Fprint(w.out, w.separator)
 	}

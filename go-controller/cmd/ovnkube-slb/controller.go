@@ -4,10 +4,8 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -15,7 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // fileDescription describes the file of --config-file.
@@ -133,9 +132,7 @@ func connection(o *common) (*rest.Config, error) {
 }
 
 func setLogLevel(level int) error {
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	if err := flags.Set("v", strconv.Itoa(level)); err != nil {
+	if err := printable.SetLog(os.Stderr, level); err != nil {
 		return fmt.Errorf("--%s %d: %w", flagLogLevel, level, err)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // version is set by the linker.
@@ -24,7 +26,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newApp().RunContext(ctx, os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "ovnkube-slb:", err)
+		fmt.Fprintln(printable.NewWriter(os.Stderr, false), "ovnkube-slb:", err)
 		return 1
 	}
 	return 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -30,22 +31,21 @@ func (p *path) addService() bool {
 	switch {
 	case s.DeletionTimestamp != nil:
 		p.broken(LinkService, name, ReasonDeleted, "the Service is being deleted: metadata.finalizers "+
-			joined(s.Finalizers), p.kubectl("get service", s.Name, "-o yaml"))
+			joined(s.Finalizers), p.kubectl("get service %s -o yaml", s.Name))
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		p.broken(LinkService, name, ReasonNotLoadBalancer, fmt.Sprintf("spec.type is %s, so the Service has no address for "+
-			"clients outside the cluster", s.Spec.Type), p.kubectl("patch service", s.Name,
-			`-p '{"spec":{"type":"LoadBalancer"}}'`))
+			"clients outside the cluster", s.Spec.Type), p.kubectl(`patch service %s -p '{"spec":{"type":"LoadBalancer"}}'`, s.Name))
 	case !convert.Ours(s, p.objects.Options()):
 		p.broken(LinkService, name, ReasonOtherClass, fmt.Sprintf("spec.loadBalancerClass is %s: another controller serves "+
 			"the Service; the field is immutable, so the Service must be created again", *s.Spec.LoadBalancerClass),
-			p.kubectl("get service", s.Name, "-o yaml")+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
+			p.kubectl("get service %s -o yaml", s.Name)+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
 				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
 	case p.allocated == nil:
 		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+
 			": is one running, and does it serve Services without a class (--require-load-balancer-class)?",
-			"kubectl -n "+p.objects.Home()+" get lease ovnkube-slb")
+			printable.Command("kubectl -n %s get lease ovnkube-slb", p.objects.Home()))
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
-		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service", s.Name))
+		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service %s", s.Name))
 	default:
 		p.ok(LinkService, name, "type LoadBalancer")
 		return true
@@ -83,17 +83,18 @@ func (p *path) addPool() bool {
 			reason, message, command = p.noPool()
 		}
 	case v1alpha1.ReasonPoolNotFound:
-		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"=POOL --overwrite") +
-			"   # existing: " + names(p.objects.Pools)
+		command = p.kubectl("annotate service %s "+v1alpha1.AnnotationAddressPool+"=POOL --overwrite   # existing: %s",
+			p.object.Name, names(p.objects.Pools))
 	case v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonPoolInvalid, v1alpha1.ReasonQuotaExceeded:
 		pool = p.servingPool()
-		command = "kubectl edit ipaddresspools.slb.k8s.ovn.org " + pool
+		command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
 	case v1alpha1.ReasonPoolDisabled:
-		command = "kubectl patch ipaddresspools.slb.k8s.ovn.org " + pool + ` --type=merge -p '{"spec":{"disabled":false}}'`
+		command = printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
+			`--type=merge -p '{"spec":{"disabled":false}}'`, pool)
 	case v1alpha1.ReasonPoolExhausted, v1alpha1.ReasonFamilyUnavailable:
 		pool = p.servingPool()
-		command = "kubectl patch ipaddresspools.slb.k8s.ovn.org " + pool +
-			` --type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`
+		command = printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
+			`--type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`, pool)
 	case v1alpha1.ReasonDisabledByMode:
 		command = enable(message)
 	case v1alpha1.ReasonDomainNotReady:
@@ -141,10 +142,10 @@ func (p *path) noPool() (reason, message, command string) {
 		reason = v1alpha1.ReasonNoPool
 	}
 	slices.Sort(whys)
-	command = "kubectl edit ipaddresspools.slb.k8s.ovn.org " + first
+	command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", first)
 	if pool := objects.Named(p.objects.Pools, first); len(whys) == 1 && pool.Spec.AutoAssign != nil &&
 		!*pool.Spec.AutoAssign {
-		command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationAddressPool+"="+first)
+		command = p.kubectl("annotate service %s "+v1alpha1.AnnotationAddressPool+"=%s", p.object.Name, first)
 	}
 	return reason, strings.Join(whys, "; "), command
 }
@@ -203,13 +204,12 @@ func (p *path) addAddress() bool {
 		for i, a := range p.service.Requested {
 			requested[i] = a.String()
 		}
-		command := p.kubectl("edit service", p.object.Name)
+		command := p.kubectl("edit service %s", p.object.Name)
 		switch c.Reason {
 		case v1alpha1.ReasonAddressConflict, v1alpha1.ReasonAddressCoolingDown:
-			command = p.kubectl("annotate service", p.object.Name, v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite") +
-				"   # another one"
+			command = p.anotherAddress()
 		case v1alpha1.ReasonForeignAddress:
-			command = p.kubectl("get service", p.object.Name, "-o yaml --show-managed-fields")
+			command = p.kubectl("get service %s -o yaml --show-managed-fields", p.object.Name)
 		}
 		p.broken(LinkAddress, joined(requested), c.Reason, c.Message, command)
 		return false
@@ -224,8 +224,7 @@ func (p *path) addAddress() bool {
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
-		link.Command = "remove the address from that host, or " + p.kubectl("annotate service", p.object.Name,
-			v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite") + "   # another one"
+		link.Command = "remove the address from that host, or " + p.anotherAddress()
 	}
 	if len(text) == 0 {
 		link.State, link.Reason, link.Message = Unknown, v1alpha1.ReasonProgramming,
@@ -233,4 +232,10 @@ func (p *path) addAddress() bool {
 	}
 	p.add(link)
 	return len(text) > 0
+}
+
+// anotherAddress returns the command that requests another address for the Service.
+func (p *path) anotherAddress() string {
+	return p.kubectl("annotate service %s "+v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite   # another one",
+		p.object.Name)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -95,9 +96,8 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		peer := p.world.Peers[0]
 		return v1alpha1.ReasonNoNodes, fmt.Sprintf("no session carries %s routes, so no node can advertise %s: BGPPeer %s "+
 				"has the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
-			"kubectl patch bgppeers.slb.k8s.ovn.org " + peer.Name +
-				` --type=merge -p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an ` + family.String() +
-				" address"
+			printable.Command("kubectl patch bgppeers.slb.k8s.ovn.org %s --type=merge "+
+				`-p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an %s address`, peer.Name, family)
 	}
 	var out []string
 	for _, n := range p.world.Nodes {
@@ -132,14 +132,14 @@ func (p *path) down(nodes []string, family world.Family) Link {
 			if p.world.Sessions[name][s.Peer].Unknown {
 				link.Object, link.Reason = name, v1alpha1.ReasonNodeSilent
 				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
-				link.Command = "kubectl get node " + name
+				link.Command = printable.Command("kubectl get node %s", name)
 				continue
 			}
 			if family != 0 && s.State == v1alpha1.BGPEstablished && !p.world.Sessions[name][s.Peer].Carries(family) {
 				return Link{Name: LinkBGP, Object: name, Reason: v1alpha1.ReasonNoNodes,
 					Message: fmt.Sprintf("node %s, BGPPeer %s: %s", name, s.Peer, bgp.NotNegotiated(family)),
-					Command: fmt.Sprintf("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family, name,
-						s.PeerAddress)}
+					Command: printable.Command("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family,
+						name, s.PeerAddress)}
 			}
 			if s.State != v1alpha1.BGPEstablished {
 				reason, cause, command := p.sessionCause(s)
@@ -171,27 +171,35 @@ func (p *path) uplinkFault(node string) string {
 	return ""
 }
 
-// sessionCause returns what the error of a session means, and what to do about it.
+// sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a
+// peer that does not exist, which no command is about.
 func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command string) {
 	peer := objects.Named(p.objects.Peers, s.Peer)
 	// What an operator of the router wrote is quoted.
 	text, _, _ := strings.Cut(strings.ToLower(s.LastError), `: "`)
+	edit := func(field string) string {
+		if peer == nil {
+			return "kubectl slb bgp"
+		}
+		return printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # "+field, peer.Name)
+	}
 	switch {
 	case strings.Contains(text, "same password"):
-		command = "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer + "   # spec.password"
+		command = edit("spec.password")
 		if peer != nil && peer.Spec.PasswordSecret != nil {
-			command = "kubectl -n " + v1alpha1.PasswordsNamespace + " patch secret " + peer.Spec.PasswordSecret.Name +
-				` -p '{"stringData":{"password":"PASSWORD"}}'   # that of router ` + s.PeerAddress
+			command = printable.Command("kubectl -n "+v1alpha1.PasswordsNamespace+" patch secret %s "+
+				`-p '{"stringData":{"password":"PASSWORD"}}'   # that of router %s`, peer.Spec.PasswordSecret.Name, s.PeerAddress)
 		}
 		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " +
 			s.LastError, command
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
-		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, "kubectl edit bgppeers.slb.k8s.ovn.org " + s.Peer +
-			"   # spec.myASN, spec.peerASN"
+		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
 	case strings.Contains(text, "received notification"):
-		return ReasonPeerDown, s.LastError, "kubectl slb bgp   # the reason is the one that router " + s.PeerAddress + " sent"
+		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
+			s.PeerAddress)
 	case s.LastError == "":
 		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
 	}
-	return ReasonPeerDown, s.LastError, "kubectl slb bgp   # then check that router " + s.PeerAddress + " runs BGP"
+	return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # then check that router %s runs BGP",
+		s.PeerAddress)
 }

@@ -4,7 +4,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,13 +12,14 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // kubectl returns a command about the namespace of the Service.
-func (p *path) kubectl(words ...string) string {
-	return fmt.Sprintf("kubectl -n %s %s", p.Service.Namespace, strings.Join(words, " "))
+func (p *path) kubectl(format string, values ...any) string {
+	return printable.Command("kubectl -n %s "+format, append([]any{p.Service.Namespace}, values...)...)
 }
 
 // enable returns the command that enables what a message of a world.Switch reports as disabled.
@@ -35,20 +35,20 @@ func enable(message string) string {
 func (p *path) undrain(name string) string {
 	n := objects.Named(p.objects.Nodes, name)
 	if n == nil {
-		return "kubectl get node " + name
+		return "kubectl get nodes"
 	}
 	if _, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
-		return "kubectl label node " + name + " " + corev1.LabelNodeExcludeBalancers + "-"
+		return printable.Command("kubectl label node %s "+corev1.LabelNodeExcludeBalancers+"-", name)
 	}
 	if _, ok := n.Annotations[v1alpha1.AnnotationDrain]; ok {
-		return "kubectl slb undrain " + name
+		return printable.Command("kubectl slb undrain %s", name)
 	}
 	for _, t := range n.Spec.Taints {
 		if slices.Contains(convert.DefaultDrainTaints(), t.Key) {
-			return "kubectl taint node " + name + " " + t.Key + "-"
+			return printable.Command("kubectl taint node %s %s-", name, t.Key)
 		}
 	}
-	return "kubectl describe node " + name
+	return printable.Command("kubectl describe node %s", name)
 }
 
 // mend returns the command that lets an excluded node be a gateway again.
@@ -56,10 +56,11 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	switch out.Reason {
 	case v1alpha1.ExcludedNotAttached:
 		if !strings.Contains(out.Message, "ovn-bridge-mappings") { // OpenShift SDN has none.
-			return "kubectl edit l2domain " + d.Name + "   # spec.subnets: those of an interface of node " + out.Name
+			return printable.Command("kubectl edit l2domain %s   # spec.subnets: those of an interface of node %s", d.Name,
+				out.Name)
 		}
-		return fmt.Sprintf("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, with "+
-			"the pairs that it has", d.Spec.PhysicalNetwork, out.Name)
+		return printable.Command("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, "+
+			"with the pairs that it has", d.Spec.PhysicalNetwork, out.Name)
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)
 	case v1alpha1.ExcludedFaulty:
@@ -69,13 +70,18 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	case v1alpha1.ExcludedNoAgent:
 		return p.ownPods(out.Name) + withAgents
 	case v1alpha1.ExcludedNoChassis, v1alpha1.ExcludedPortMissing:
-		return "kubectl get pods -A -o wide --field-selector spec.nodeName=" + out.Name + "   # those of OVN-Kubernetes"
+		return printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # those of OVN-Kubernetes",
+			out.Name)
 	case v1alpha1.ExcludedSharedGateway:
-		return "kubectl edit l2domain " + d.Name + "   # physicalNetwork: one with a bridge of its own"
+		return printable.Command("kubectl edit l2domain %s   # physicalNetwork: one with a bridge of its own", d.Name)
 	case v1alpha1.ExcludedOtherZone:
 		return "kubectl get nodes -o custom-columns=NAME:.metadata.name,ZONE:.metadata.annotations.k8s\\.ovn\\.org/zone-name"
 	}
-	return "kubectl describe l2domain " + d.Name
+	return describe(d)
+}
+
+func describe(d *v1alpha1.L2Domain) string {
+	return printable.Command("kubectl describe l2domain %s", d.Name)
 }
 
 // What to do if ownPods shows no Pod. Which manifests or chart installed the product is not known, and applying others
@@ -91,9 +97,9 @@ func (p *path) ownPods(node string) string {
 	if p.onOpenShiftSDN() {
 		name = "ovnkube-slb-sdn"
 	}
-	command := fmt.Sprintf("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s", p.objects.Home(), name)
+	command := printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s", p.objects.Home(), name)
 	if node != "" {
-		command += " --field-selector spec.nodeName=" + node
+		command += printable.Command(" --field-selector spec.nodeName=%s", node)
 	}
 	return command
 }
@@ -113,15 +119,15 @@ func (p *path) mendFault(node, fault string) string {
 	switch {
 	case strings.Contains(fault, "ovn-controller"):
 		if pod := p.podWith(node, controllerNames()...); pod != nil {
-			return fmt.Sprintf("kubectl -n %s delete pod %s   # OVN-Kubernetes starts it again", pod.Namespace, pod.Name)
+			return printable.Command("kubectl -n %s delete pod %s   # OVN-Kubernetes starts it again", pod.Namespace, pod.Name)
 		}
-		return "restart ovn-controller on node " + node
+		return printable.Command("restart ovn-controller on node %s", node)
 	case strings.Contains(fault, "no carrier on "):
 		_, rest, _ := strings.Cut(fault, "no carrier on ")
 		link, _, _ := strings.Cut(rest, ",")
-		return fmt.Sprintf("ip link show %s   # on node %s; check cable, bond and switch port", link, node)
+		return printable.Command("ip link show %s   # on node %s; check cable, bond and switch port", link, node)
 	}
-	return "kubectl describe node " + node
+	return printable.Command("kubectl describe node %s", node)
 }
 
 // names lists the names of objects.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -51,19 +52,19 @@ func (p *path) addClients() {
 	case len(p.asked()) == 0:
 		link.State, link.Reason = Broken, v1alpha1.ReasonFamilyUnavailable
 		link.Message = fmt.Sprintf("the client has an %s address, and the Service has none", world.FamilyOf(from))
-		link.Command = p.kubectl("patch service", p.object.Name, `-p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`)
+		link.Command = p.kubectl(`patch service %s -p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`, p.object.Name)
 	case from.IsValid() && p.restricted(ranges) &&
 		!slices.ContainsFunc(ranges[world.FamilyOf(from)], func(r netip.Prefix) bool { return r.Contains(from) }):
 		link.State, link.Reason = Broken, ReasonClientNotAdmitted
 		link.Message = fmt.Sprintf("the client is in none of spec.loadBalancerSourceRanges: %s", joined(texts))
-		link.Command = p.kubectl("patch service", p.object.Name, fmt.Sprintf(
-			`--type=json -p '[{"op":"add","path":"/spec/loadBalancerSourceRanges/-","value":"%s/%d"}]'`, from, bits))
+		link.Command = p.kubectl("patch service %s --type=json -p %s", p.object.Name,
+			fmt.Sprintf(`[{"op":"add","path":"/spec/loadBalancerSourceRanges/-","value":"%s/%d"}]`, from, bits))
 	case from.IsValid() && p.withoutNextHop(from) != "":
 		domain := p.withoutNextHop(from)
 		link.State, link.Reason = Broken, ReasonNoNextHop
 		link.Message = fmt.Sprintf("the client is not on the segment of L2Domain %s, and its subnet has no gateway, so "+
 			"replies find no way to it", domain)
-		link.Command = "kubectl edit l2domain " + domain + "   # spec.subnets[].gateway"
+		link.Command = printable.Command("kubectl edit l2domain %s   # spec.subnets[].gateway", domain)
 	case from.IsValid() && p.unread("l2domains", "ipaddresspools"):
 		link = notRead(LinkClients, link.Object, "the client is admitted; without L2Domains and IPAddressPools it is not "+
 			"known whether replies find a way to it")
@@ -111,7 +112,7 @@ func (p *path) withoutNextHop(from netip.Addr) string {
 func (p *path) addEndpoints() {
 	counts, nodes := p.countEndpoints()
 	selector := labels.Set(p.object.Spec.Selector).String()
-	pods := p.kubectl("get pods -o wide -l", selector)
+	pods := p.kubectl("get pods -o wide -l %s", selector)
 	idle := counts.idle()
 	served := slices.DeleteFunc(p.asked(), func(a netip.Addr) bool {
 		return slices.ContainsFunc(idle, func(c familyCount) bool { return c.family == world.FamilyOf(a) })
@@ -138,7 +139,7 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 	for _, c := range counts {
 		total += c.total
 	}
-	list := p.kubectl("get endpointslices -l kubernetes.io/service-name=" + p.object.Name)
+	list := p.kubectl("get endpointslices -l kubernetes.io/service-name=%s", p.object.Name)
 	switch {
 	case total == 0 && p.hasEndpoints():
 		family := counts[0].family
@@ -148,13 +149,13 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 		return v1alpha1.ReasonNoEndpoints, "the Service has no spec.selector and no EndpointSlice has endpoints of it", list
 	case total == 0:
 		return v1alpha1.ReasonNoEndpoints, "no Pod with an address has the labels of spec.selector: " + selector,
-			p.kubectl("get pods -o wide -l", selector)
+			p.kubectl("get pods -o wide -l %s", selector)
 	case p.lacksPorts(counts):
 		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
-			"no container has the name in targetPort", p.kubectl("get service", p.object.Name, "-o jsonpath={.spec.ports}")
+			"no container has the name in targetPort", p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
 	return ReasonEndpointsNotReady, counts.format(familyCount.all) + ", and none is ready",
-		p.kubectl("describe pods -l", selector)
+		p.kubectl("describe pods -l %s", selector)
 }
 
 // hasEndpoints reports whether the Service has endpoints, of any family.

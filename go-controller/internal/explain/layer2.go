@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -36,11 +37,11 @@ func (p *path) addDomain(a netip.Addr) {
 		reason = v1alpha1.ReasonAddressOutsideSubnets
 		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for "+
 			"it", a)
-		command = "kubectl edit l2domain " + d.Name + "   # spec.subnets"
+		command = printable.Command("kubectl edit l2domain %s   # spec.subnets", d.Name)
 	default:
 		if c := p.verdictOn(a, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDomainNotReady); c != nil {
 			p.add(Link{Name: LinkDomain, Object: d.Name, State: stateOf(c), Reason: c.Reason, Message: c.Message,
-				Command: "kubectl describe l2domain " + d.Name})
+				Command: describe(d)})
 			return
 		}
 		p.layer2 = true
@@ -78,8 +79,8 @@ func (p *path) mendDomain(reason, message, pool string) string {
 		return enable(message)
 	case v1alpha1.ReasonNoDomain:
 		if len(p.objects.Domains) > 0 && pool != "" {
-			return "kubectl patch l2domain " + p.objects.Domains[0].Name +
-				` --type=json -p '[{"op":"add","path":"/spec/ipAddressPools/-","value":"` + pool + `"}]'`
+			return printable.Command("kubectl patch l2domain %s --type=json -p %s", p.objects.Domains[0].Name,
+				fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))
 		}
 		return "kubectl apply -f docs/examples/l2domain.yaml   # an example"
 	}
@@ -116,7 +117,7 @@ func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
 		return
 	case at < 0:
 		p.add(Link{Name: LinkShard, Object: name, State: Unknown, Reason: v1alpha1.ReasonProgramming,
-			Message: "the status of the L2Domain does not show the shard yet", Command: "kubectl describe l2domain " + d.Name})
+			Message: "the status of the L2Domain does not show the shard yet", Command: describe(d)})
 		return
 	}
 	s := &d.Status.Shards[at]
@@ -127,7 +128,7 @@ func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
 // addNoGateway adds the reason why no node can be a gateway of a domain.
 func (p *path) addNoGateway(d *v1alpha1.L2Domain, c *metav1.Condition) {
 	if len(d.Status.ExcludedNodes) == 0 {
-		command := "kubectl edit l2domain " + d.Name + "   # spec.nodeSelectors"
+		command := printable.Command("kubectl edit l2domain %s   # spec.nodeSelectors", d.Name)
 		p.broken(LinkGateway, d.Name, c.Reason, c.Message, command)
 		return
 	}
@@ -159,7 +160,8 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		case v1alpha1.ReasonNoGuard:
 			link.Command = p.ownPods(s.Active) + withGuards
 		default:
-			link.Command = "kubectl describe l2domain " + d.Name + "   # and UDP port 6081 between the gateways"
+			link.Command = printable.Command("kubectl describe l2domain %s   # and UDP port 6081 between the gateways",
+				d.Name)
 			for _, name := range s.Gateways {
 				if fault := p.fault(name, world.EveryNetwork); fault != "" && strings.Contains(c.Message, fault) {
 					link.Command = p.mendFault(name, fault)
@@ -185,7 +187,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		link.State, link.Reason = Unknown, v1alpha1.ReasonNodeSilent
 		link.Message = fmt.Sprintf("node %s, the active gateway of %s, may be dead: its kubelet has stopped reporting, and "+
 			"there is no other gateway whose kubelet reports", s.Active, a)
-		link.Command = "kubectl describe node " + s.Active
+		link.Command = printable.Command("kubectl describe node %s", s.Active)
 	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
 		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
 		link.Command = p.undrain(s.Active)
@@ -233,9 +235,9 @@ func excluded(d *v1alpha1.L2Domain, node string) *v1alpha1.ExcludedNode {
 // restartNode returns the command that restarts ovnkube on a node.
 func (p *path) restartNode(node string) string {
 	if pod := p.podWith(node, controllerNames()...); pod != nil {
-		return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+		return printable.Command("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
 	}
-	return "kubectl delete pods -A --field-selector spec.nodeName=" + node + " -l app=ovnkube-node"
+	return printable.Command("kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovnkube-node", node)
 }
 
 // unreachable reports whether the kubelets of all these nodes have stopped reporting.

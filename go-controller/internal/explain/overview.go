@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -102,6 +103,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	v.out.Notes = v.noLeader()
+	printable.Clean(v.out)
 	return v.out
 }
 
@@ -150,7 +152,7 @@ func weak(reason string) bool {
 
 func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	is := DomainOverview{Name: d.Name, PhysicalNetwork: d.Spec.PhysicalNetwork, VLAN: d.Spec.VLAN,
-		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.Shards}
+		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.DeepCopy().Shards}
 	is.State, is.Reason = v.addCondition("L2Domain", d.Name, d.Status.Conditions, v1alpha1.ConditionAccepted,
 		v1alpha1.ConditionReady)
 	for i := range d.Status.ExcludedNodes {
@@ -207,7 +209,7 @@ func (v *overview) addNodes() {
 			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + l.Name,
 				Reason: v1alpha1.ReasonNodeSilent, Message: "its guard or agent has not reported since " +
 					l.Spec.RenewTime.UTC().Format(time.RFC3339),
-				Command: "kubectl get pods -A -o wide --field-selector spec.nodeName=" + l.Name})
+				Command: printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s", l.Name)})
 			continue
 		}
 		is := v.objects.Node(n, v.Now)
@@ -241,7 +243,7 @@ func (v *overview) addLeader() {
 	if silent := v.controllerSilent(); silent != "" {
 		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Lease " + l.Namespace + "/" + l.Name,
 			Reason: ReasonControllerSilent, Message: silent,
-			Command: "kubectl -n " + l.Namespace + " get pods -o wide -l app.kubernetes.io/name=ovnkube-slb"})
+			Command: printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", l.Namespace)})
 	}
 }
 
@@ -278,7 +280,7 @@ func (v *overview) addServices() {
 			continue
 		}
 		findings = append(findings, Finding{State: stateOf(c), Object: "Service " + s.Namespace + "/" + s.Name,
-			Reason: c.Reason, Message: c.Message, Command: "kubectl slb explain " + s.Namespace + "/" + s.Name})
+			Reason: c.Reason, Message: c.Message, Command: printable.Command("kubectl slb explain %s", s.Namespace+"/"+s.Name)})
 	}
 	for _, f := range findings {
 		if more := count[f.Reason] - 1; more > 0 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // Names of the containers of OVN in the Pods of OVN-Kubernetes: its own manifests, then OpenShift's.
@@ -29,8 +31,8 @@ func (s *stopped) String() string {
 
 // command shows why the container does not work.
 func (s *stopped) command() string {
-	return fmt.Sprintf("kubectl -n %s logs %s -c %s --previous   # then describe pod %s", s.pod.Namespace, s.pod.Name,
-		s.container, s.pod.Name)
+	return printable.Command("kubectl -n %s logs %s -c %s --previous   # then describe pod %s", s.pod.Namespace,
+		s.pod.Name, s.container, s.pod.Name)
 }
 
 // stopped returns a container with one of these names that does not work, if none works. It returns nil if one does, or

@@ -4,12 +4,14 @@ package explain
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // Route is an address that nodes advertise by BGP.
@@ -39,8 +41,10 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 			if by := survey.Of(s, a); by != nil {
 				r.Nodes, r.Idle, r.Peers = by.Nodes, by.Idle, by.Peers
 			}
+			r.Nodes, r.Idle, r.Peers = slices.Clone(r.Nodes), slices.Clone(r.Idle), slices.Clone(r.Peers)
 			routes = append(routes, r)
 		}
 	}
+	printable.Clean(&routes)
 	return routes
 }

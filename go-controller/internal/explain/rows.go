@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -134,7 +135,7 @@ func (p *path) mendRows(reason string) string {
 	case v1alpha1.ReasonMisplacedFlow:
 		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/architecture.md, Failure modes"
 	}
-	return "kubectl -n " + p.objects.Home() + " logs -l app.kubernetes.io/name=ovnkube-slb --tail=100"
+	return printable.Command("kubectl -n %s logs -l app.kubernetes.io/name=ovnkube-slb --tail=100", p.objects.Home())
 }
 
 // gateways returns the active gateways of the addresses that the question is about.

@@ -13,6 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -38,7 +39,7 @@ type picture struct {
 func (p *picture) draw(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 func (p *picture) text(x, y int, class, text string) {
-	p.draw(`<text x="%d" y="%d" class="%s">%s</text>`, x, y, class, html.EscapeString(text))
+	p.draw(`<text x="%d" y="%d" class="%s">%s</text>`, x, y, class, html.EscapeString(printable.Line(text)))
 }
 
 func (p *picture) box(x, y, w, h int, class string) {

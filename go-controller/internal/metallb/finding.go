@@ -58,7 +58,7 @@ func (f Finding) String() string {
 		text += f.Field + ": "
 	}
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		if !unicode.IsGraphic(r) {
 			return ' '
 		}
 		return r

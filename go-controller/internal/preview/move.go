@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -135,7 +136,7 @@ func MoveInProgress(d *v1alpha1.L2Domain) string {
 		return ""
 	}
 	return fmt.Sprintf("L2Domain %s: another move is in progress (annotation %s): %s", d.Name,
-		v1alpha1.AnnotationMove, text)
+		v1alpha1.AnnotationMove, printable.Line(text))
 }
 
 // Text returns a description for readers.

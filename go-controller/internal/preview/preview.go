@@ -13,6 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -122,6 +123,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	}
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
+	printable.Clean(c)
 	return c
 }
 
