@@ -25,9 +25,14 @@ const (
 	exitOK = 0
 	// exitError means that the command failed, so that its question has no answer.
 	exitError = 1
+	// exitRefused means that the API server would refuse an object of an edit.
+	exitRefused = 2
 	// exitNotReachable means that a Service is not known to be reachable, or would not be after an edit.
 	exitNotReachable = 3
 )
+
+// errRefused makes the command exit with exitRefused. Its output has said why.
+var errRefused = errors.New("an object would be refused")
 
 // errNotReachable makes the command exit with exitNotReachable. Its output has said why.
 var errNotReachable = errors.New("not reachable")
@@ -42,6 +47,8 @@ func run() int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, errRefused):
+		return exitRefused
 	case errors.Is(err, errNotReachable):
 		return exitNotReachable
 	}

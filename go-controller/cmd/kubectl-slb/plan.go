@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
@@ -62,7 +63,10 @@ func planCommand() *cli.Command {
 which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is
 written.
 
-Exit code: 0 no Service loses anything, 3 a Service loses something, 1 error.
+Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
+rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
+
+Exit code: 0 no Service loses anything, 3 a Service loses something, 2 an object would be refused, 1 error.
 
 Examples:
   kubectl slb plan -f pool.yaml
@@ -95,12 +99,10 @@ func (o *planOptions) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	after, err := o.edited(before, c.App.Reader, now)
+	changes, err := o.changes(before, clients.namespace, c.App.Reader)
 	if err != nil {
 		return err
 	}
-	changes := preview.Compare(before, after, now)
 	most := maxShownServices
 	if o.format == formatWide {
 		most = 0
@@ -109,21 +111,27 @@ func (o *planOptions) run(c *cli.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case !done && changes.Empty():
-		fmt.Fprintln(c.App.Writer, "Nothing changes.")
 	case !done:
 		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(most), painter(c.App.Writer)))
+		if changes.Empty() {
+			fmt.Fprintln(c.App.Writer, "Nothing changes.")
+			break
+		}
 		fmt.Fprintf(c.App.Writer, "unchanged: %s\n", world.Count(changes.Unchanged, "Service"))
 	}
-	if changes.Disrupts() {
+	switch {
+	case len(changes.Refused) > 0:
+		return errRefused
+	case changes.Disrupts():
 		return errNotReachable
 	}
 	return nil
 }
 
-// edited returns the cluster after the edit.
-func (o *planOptions) edited(before *objects.Objects, stdin io.Reader, now time.Time) (*objects.Objects, error) {
-	after := before.Clone()
+// changes returns what the edit changes. Manifests without a namespace are in the given one.
+func (o *planOptions) changes(before *objects.Objects, namespace string, stdin io.Reader) (*preview.Changes, error) {
+	after, now := before.Clone(), time.Now()
+	var edits []*objects.Edited
 	for _, name := range o.files.Value() {
 		read := func() ([]byte, error) { return os.ReadFile(name) } //nolint:gosec // the user names the file
 		if name == "-" {
@@ -133,9 +141,11 @@ func (o *planOptions) edited(before *objects.Objects, stdin io.Reader, now time.
 		if err != nil {
 			return nil, fmt.Errorf("--filename: %w", err)
 		}
-		if _, err := after.Edit(text, now); err != nil {
+		edited, err := after.Edit(text, namespace, now, crd.Check)
+		if err != nil {
 			return nil, fmt.Errorf("--filename %s: %w", name, err)
 		}
+		edits = append(edits, edited)
 	}
 	for _, name := range o.deleted.Value() {
 		kind, object, _ := strings.Cut(name, "/") // validated
@@ -143,7 +153,11 @@ func (o *planOptions) edited(before *objects.Objects, stdin io.Reader, now time.
 			return nil, fmt.Errorf("--delete %s: there is no such object", name)
 		}
 	}
-	return after, nil
+	changes := preview.Compare(before, after, now)
+	for _, e := range edits {
+		changes.Add(e)
+	}
+	return changes, nil
 }
 
 // colouredChanges paints the effect at the start of each line.

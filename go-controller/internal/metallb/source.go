@@ -6,47 +6,17 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 )
 
 // Parse reads YAML documents or JSON values. The items of lists are returned one by one.
-func Parse(data []byte) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	var out []*unstructured.Unstructured
-	for document := 1; ; document++ {
-		var content map[string]any
-		err := decoder.Decode(&content)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", document, err)
-		}
-		if len(content) == 0 {
-			continue
-		}
-		u := &unstructured.Unstructured{Object: content}
-		if !u.IsList() {
-			out = append(out, u)
-			continue
-		}
-		items, _ := content["items"].([]any)
-		for i, item := range items {
-			object, ok := item.(map[string]any)
-			if !ok {
-				return nil, fmt.Errorf("document %d: items[%d] is not an object", document, i)
-			}
-			out = append(out, &unstructured.Unstructured{Object: object})
-		}
-	}
-}
+func Parse(data []byte) ([]*unstructured.Unstructured, error) { return manifest.Parse(data) }
 
 // source is the configuration of MetalLB, by kind and sorted by name.
 type source struct {

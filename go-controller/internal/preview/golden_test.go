@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -34,6 +35,7 @@ func TestGolden(t *testing.T) {
 			return "", err
 		}
 		var after *objects.Objects
+		var edited *objects.Edited
 		now := time.Unix(1767225700, 0)
 		for _, f := range archive.Files {
 			switch f.Name {
@@ -41,7 +43,7 @@ func TestGolden(t *testing.T) {
 				_, err = before.Set(f.Data)
 			case "edit.yaml":
 				after = before.Clone()
-				_, err = after.Edit(f.Data, now)
+				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
 			case "moves":
 				return moves(before, string(f.Data), now), nil
 			case "want":
@@ -53,6 +55,7 @@ func TestGolden(t *testing.T) {
 			}
 		}
 		changes := Compare(before, after, now)
+		changes.Add(edited)
 		return changes.Text(0) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
 	})
 }

@@ -19,6 +19,9 @@ import (
 
 // Changes are the differences that an edit makes. Lists are sorted.
 type Changes struct {
+	// Refused are the errors for which the API server would refuse objects of the edit. The other changes are those of
+	// the rest of the edit.
+	Refused []string `json:"refused,omitempty"`
 	// Problems are those that objects have after the edit and did not have before.
 	Problems []string        `json:"problems,omitempty"`
 	Services []ServiceChange `json:"services,omitempty"`
@@ -26,6 +29,8 @@ type Changes struct {
 	Unchanged int             `json:"unchangedServices"`
 	Shards    []ShardChange   `json:"shards,omitempty"`
 	Sessions  []SessionChange `json:"sessions,omitempty"`
+	// Notes are the objects of the edit that decide nothing.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Effect is what an edit does to a Service.
@@ -80,7 +85,7 @@ func (c *Changes) Disrupts() bool {
 
 // Empty reports whether nothing changes.
 func (c *Changes) Empty() bool {
-	return len(c.Problems)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
+	return len(c.Refused)+len(c.Problems)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
 }
 
 // decision is a decision about a cluster.
@@ -100,6 +105,12 @@ func decideOn(o *objects.Objects, now time.Time) *decision {
 	var state decide.State
 	d := state.Decide(w)
 	return &decision{d, d.BGP.Survey()}
+}
+
+// Add adds what became of the manifests of the edit.
+func (c *Changes) Add(e *objects.Edited) {
+	c.Refused, c.Notes = append(c.Refused, e.Refused...), append(c.Notes, e.Ignored...)
+	printable.Clean(c)
 }
 
 // Compare returns what changes between two versions of a cluster.

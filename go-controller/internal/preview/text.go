@@ -9,9 +9,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Text returns the changes for readers, with at most so many Services; 0 means all. It is empty if nothing changes.
+// Text returns the changes for readers, with at most so many Services; 0 means all. It is empty if nothing changes and
+// there are no notes.
 func (c *Changes) Text(most int) string {
 	var b strings.Builder
+	for _, r := range c.Refused {
+		fmt.Fprintf(&b, "%s\n", r)
+	}
 	for _, p := range c.Problems {
 		fmt.Fprintf(&b, "problem: %s\n", p)
 	}
@@ -43,6 +47,9 @@ func (c *Changes) Text(most int) string {
 	}
 	for _, s := range c.Sessions {
 		fmt.Fprintf(&b, "BGPPeer %s:%s\n", s.Peer, s.text())
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -57,29 +58,73 @@ func TestBridgesOfNodesThatAStatusMayNotList(t *testing.T) {
 	expect("1", "")
 }
 
-// A manifest of a user replaces the object that the API server would replace, or is refused.
+// A manifest of a user replaces the object that the API server would replace, or is refused or ignored.
 func TestEditFindsTheObject(t *testing.T) {
 	pool := func() *Objects {
 		p := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "public", UID: "1"}}
 		return &Objects{Pools: []*v1alpha1.IPAddressPool{p}}
 	}
-	for name, c := range map[string]struct{ manifest, want string }{
-		"as it is": {"apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: public}", ""},
-		"with a namespace": {"apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
-			"metadata: {name: public, namespace: a}", ""},
-		"of MetalLB": {"apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: public}",
-			`document 1: IPAddressPool "public": apiVersion "metallb.io/v1beta1": want "slb.k8s.ovn.org/v1alpha1"`},
-		"without a version": {"kind: IPAddressPool\nmetadata: {name: public}", `apiVersion "": want`},
-		"a Service": {"apiVersion: v1\nkind: Service\nmetadata: {name: public}",
-			`document 1: Service "public": metadata.namespace: missing`},
+	const spec = "\nspec: {addresses: [10.50.0.0/28]}"
+	for name, c := range map[string]struct{ manifest, refused, ignored, fails string }{
+		"as it is": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: public}" + spec},
+		"with a namespace": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
+			"metadata: {name: public, namespace: a}" + spec},
+		"after a comment": {manifest: "# note: x\n---\n---\napiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
+			"metadata: {name: public}" + spec + "\n---\n# end\n"},
+		"in a list": {manifest: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: slb.k8s.ovn.org/v1alpha1, " +
+			"kind: IPAddressPool, metadata: {name: public}, spec: {addresses: [10.50.0.0/28]}}"},
+		"of MetalLB": {manifest: "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {name: public}",
+			ignored: "IPAddressPool public: ignored, because it is of metallb.io/v1beta1, not of slb.k8s.ovn.org/v1alpha1"},
+		"of another version": {manifest: "apiVersion: slb.k8s.ovn.org/v1\nkind: IPAddressPool\nmetadata: {name: public}",
+			refused: "IPAddressPool public: would be refused: apiVersion: slb.k8s.ovn.org/v1 is not slb.k8s.ovn.org/v1alpha1"},
+		"of another kind": {manifest: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}",
+			ignored: "Deployment web: ignored, because no decision depends on this kind"},
+		"without a version": {manifest: "kind: IPAddressPool\nmetadata: {name: public}", fails: `apiVersion ""`},
+		"no YAML":           {manifest: "a: b: c", fails: "document 1"},
+		"without a name": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
+			"metadata: {generateName: b-}", refused: "IPAddressPool b-: would be refused: metadata.name: Required value"},
+		"a Service": {manifest: "apiVersion: v1\nkind: Service\nmetadata: {name: public}"},
+		"a Service with an unknown field": {manifest: "apiVersion: v1\nkind: Service\nmetadata: {name: public}\nspec: {x: 1}",
+			refused: "Service shop/public: would be refused: strict decoding error: unknown field \"spec.x\""},
+		"an invalid value": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
+			"metadata: {name: public}\nspec: {addresses: []}",
+			refused: "IPAddressPool public: would be refused: spec.addresses"},
 	} {
 		o := pool()
-		_, err := o.Edit([]byte(c.manifest), time.Unix(0, 0))
-		switch {
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%s: error %v, want %q", name, err, c.want)
-		case c.want == "" && (err != nil || len(o.Pools) != 1 || o.Pools[0].UID != "1" || o.Pools[0].Namespace != ""):
-			t.Errorf("%s: error %v, pools %+v, want the one with UID 1", name, err, o.Pools)
+		edited, err := o.Edit([]byte(c.manifest), "shop", time.Unix(0, 0), crd.Check)
+		if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: error %v, want %q", name, err, c.fails)
+			continue
 		}
+		if edited == nil {
+			edited = &Edited{}
+		}
+		for got, want := range map[string]string{"refused " + strings.Join(edited.Refused, "; "): "refused " + c.refused,
+			"ignored " + strings.Join(edited.Ignored, "; "): "ignored " + c.ignored} {
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		if len(o.Pools) != 1 || o.Pools[0].UID != "1" || o.Pools[0].Namespace != "" {
+			t.Errorf("%s: pools %+v, want the one with UID 1", name, o.Pools)
+		}
+	}
+}
+
+// The API server keeps what it has set in a Service and the manifest does not have.
+func TestEditKeepsFieldsOfServices(t *testing.T) {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"},
+		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}, ExternalIPs: []string{"10.0.0.1"}}}
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "::1"}}
+	o := &Objects{Services: []*corev1.Service{s}}
+	_, err := o.Edit([]byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"+
+		"spec: {type: LoadBalancer, externalIPs: null}"), "shop", time.Unix(0, 0), crd.Check)
+	if err != nil || len(o.Services) != 1 {
+		t.Fatal(err, o.Services)
+	}
+	got := o.Services[0]
+	if got.UID != "1" || len(got.Spec.IPFamilies) != 1 || got.Spec.Type != corev1.ServiceTypeLoadBalancer ||
+		len(got.Spec.ExternalIPs) != 0 || len(got.Status.LoadBalancer.Ingress) != 1 {
+		t.Errorf("%+v", got)
 	}
 }
