@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,8 @@ type apiServer struct {
 	forbidden map[string]bool
 	// patched are the paths of objects that were changed.
 	patched []string
+	// refused are resources whose objects can't be written.
+	refused map[string]bool
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -35,6 +38,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resource := path.Base(r.URL.Path)
 	switch {
+	case r.Method == http.MethodPatch && s.refused[path.Base(path.Dir(r.URL.Path))]:
+		status(http.StatusUnprocessableEntity, "Invalid")
+	case r.Method == http.MethodPatch && r.URL.Query().Has("dryRun"):
+		if _, err := io.Copy(w, r.Body); err != nil {
+			panic(err)
+		}
 	case r.Method == http.MethodPatch:
 		s.patched = append(s.patched, r.URL.Path)
 		fmt.Fprint(w, "{}")

@@ -165,7 +165,8 @@ func printResult(out io.Writer, result *metallb.Result) error {
 	return nil
 }
 
-// apply creates the objects. It changes nothing if a setting would be lost, or if MetalLB's controller runs.
+// apply creates the objects. It changes nothing if a setting would be lost, if MetalLB's controller runs, or if the API
+// server would refuse an object.
 func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, client kubernetes.Interface,
 	result *metallb.Result, out io.Writer) error {
 	for _, f := range result.Findings {
@@ -183,6 +184,12 @@ func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, cl
 		return fmt.Errorf("nothing was created: MetalLB's controller (Deployment %s) runs, and two controllers would write "+
 			"the statuses of Services. Stop it first: kubectl -n %s scale deployment %s --replicas=0",
 			strings.Join(running, ", "), o.namespace, strings.Join(running, " "))
+	}
+	if errs := cluster.Check(ctx, objects, result.Objects); len(errs) > 0 {
+		for _, err := range errs {
+			fmt.Fprintln(out, metallb.Finding{Severity: metallb.Error, Message: err.Error()})
+		}
+		return errors.New("nothing was created: the API server would refuse objects")
 	}
 	for _, object := range result.Objects {
 		text, err := cluster.Apply(ctx, objects, object)

@@ -60,6 +60,20 @@ func TestImportReportsSettingsWithoutEqual(t *testing.T) {
 	}
 }
 
+// One object that can't be written keeps the others from being written.
+func TestImportWritesAllObjectsOrNone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "metallb.yaml")
+	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &apiServer{refused: map[string]bool{"ipaddresspools": true}}
+	out, err := s.run(t, "import metallb -f "+file+" --segment physnet=10.50.0.0/24@10.50.0.1,fd00:50::/64")
+	if err == nil || !strings.Contains(err.Error(), "nothing was created") || len(s.patched) > 0 ||
+		!strings.Contains(out, "error: ipaddresspools.slb.k8s.ovn.org/lan: ") || strings.Contains(out, "l2domains.slb") {
+		t.Errorf("error %v, written %v, output\n%s", err, s.patched, out)
+	}
+}
+
 func TestImportRefusesWrongArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		`arguments []: want metallb`:                   {},

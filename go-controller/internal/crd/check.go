@@ -84,5 +84,6 @@ func (k *Kind) check(old, manifest map[string]any) (map[string]any, field.ErrorL
 	for _, name := range k.Decode(obj, true) {
 		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: name, Detail: "unknown field"})
 	}
-	return obj, append(errs, k.Validate(old, obj, false)...)
+	invalid, _ := k.Validate(old, obj, false)
+	return obj, append(errs, invalid...)
 }

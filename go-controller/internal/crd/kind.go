@@ -83,9 +83,9 @@ func (k *Kind) Decode(obj map[string]any, strict bool) (unknown []string) {
 }
 
 // Validate validates an object with its schema and rules. As in the API server, what an update does not change may be
-// invalid. old is nil for a new object. status says that its status is written.
-func (k *Kind) Validate(old, obj map[string]any, status bool) field.ErrorList {
-	var errs field.ErrorList
+// invalid. old is nil for a new object. status says that its status is written. complete reports whether the rules were
+// evaluated, which some errors of the schema prevent.
+func (k *Kind) Validate(old, obj map[string]any, status bool) (errs field.ErrorList, complete bool) {
 	var before any // A nil map in it would be taken for an old object.
 	var forSchema []validation.ValidationOption
 	var forRules []cel.Option
@@ -106,17 +106,15 @@ func (k *Kind) Validate(old, obj map[string]any, status bool) field.ErrorList {
 		errs = validation.ValidateCustomResourceUpdate(nil, obj, old, k.whole, forSchema...)
 	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, obj)...)
-	switch {
-	case k.rules == nil:
-	case slices.ContainsFunc(errs, blocksRules):
-		errs = append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was "+
-			"invalid; correct the existing errors to complete validation"))
-	default:
-		fromRules, _ := k.rules.Validate(context.Background(), nil, k.structural, obj, before, celconfig.RuntimeCELCostBudget,
-			forRules...)
-		errs = append(errs, fromRules...)
+	if k.rules == nil {
+		return errs, true
 	}
-	return errs
+	if slices.ContainsFunc(errs, blocksRules) {
+		return errs, false
+	}
+	fromRules, _ := k.rules.Validate(context.Background(), nil, k.structural, obj, before, celconfig.RuntimeCELCostBudget,
+		forRules...)
+	return append(errs, fromRules...), true
 }
 
 // blocksRules reports whether an error keeps the API server from evaluating rules, which assume that types are right

@@ -37,7 +37,7 @@ func (c *conversion) convertPeers() {
 		c.convertSecret(p, &out.Spec)
 		c.convertHops(p, &out.Spec)
 		c.checkPeer(p)
-		if c.validPeer(p) && c.accept(ref, out.Validate()) {
+		if c.validPeer(p) && c.accept(ref, out) {
 			c.objects = append(c.objects, out)
 		}
 	}
@@ -217,7 +217,7 @@ func (c *conversion) convertAdvertisements(aliases map[string]string) {
 				c.add(Note, ref, "spec.ipAddressPools", "there is no IPAddressPool %s", name)
 			}
 		}
-		if valid && c.accept(ref, out.Validate()) {
+		if valid && c.accept(ref, out) {
 			c.objects = append(c.objects, out)
 		}
 	}
@@ -314,7 +314,7 @@ func (c *conversion) convertProfiles() {
 		if in.EchoInterval != nil && (in.EchoMode == nil || !*in.EchoMode) {
 			c.add(Note, ref, "spec.echoInterval", "%d has no effect without echoMode, and is removed", *in.EchoInterval)
 		}
-		if valid {
+		if valid && c.accept(ref, out) {
 			c.objects = append(c.objects, out)
 		}
 	}

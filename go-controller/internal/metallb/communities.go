@@ -31,7 +31,7 @@ func (c *conversion) convertCommunities() map[string]string {
 				out.Spec.Communities = append(out.Spec.Communities, v1alpha1.CommunityAlias{Name: name, Value: alias.Value})
 			}
 		}
-		if len(out.Spec.Communities) > 0 {
+		if len(out.Spec.Communities) > 0 && c.accept(o.String(), out) {
 			c.objects = append(c.objects, out)
 		}
 	}

@@ -3,10 +3,10 @@
 package metallb
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,20 +93,14 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 		fs.add(Error, in, "data."+configKey, "%v", err)
 		return
 	}
-	rename := func(kind, name string) string {
-		valid := objectName(name)
-		if valid != name {
-			fs.add(Warning, in, kind, "%s is no name of an object: it is named %s", name, valid)
-		}
-		return valid
-	}
-	profiles := map[string]string{"": ""}
+	profiles := newNames(in, fs)
+	profiles.add("bfd-profiles", "bfdprofile", namesOf(c.BFDProfiles, func(p configProfile) string { return p.Name }))
 	for _, p := range c.BFDProfiles {
-		profiles[p.Name] = rename("bfd-profiles", p.Name)
-		if !s.isNew(kindBFDProfile+"/"+profiles[p.Name], in+" (bfd-profiles: "+p.Name+")", "", fs) {
+		name := profiles.valid[p.Name]
+		if !s.isNew(kindBFDProfile+"/"+name, in+" (bfd-profiles: "+p.Name+")", "", fs) {
 			continue
 		}
-		s.profiles = append(s.profiles, &bfdProfile{kind: kindBFDProfile, name: profiles[p.Name], in: in,
+		s.profiles = append(s.profiles, &bfdProfile{kind: kindBFDProfile, name: name, in: in,
 			spec: bfdProfileSpec{ReceiveInterval: p.ReceiveInterval, TransmitInterval: p.TransmitInterval,
 				DetectMultiplier: p.DetectMultiplier, EchoInterval: p.EchoInterval, EchoMode: p.EchoMode,
 				PassiveMode: p.PassiveMode, MinimumTTL: p.MinimumTTL}})
@@ -121,10 +115,7 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 		}
 	}
 	for i, p := range c.Peers {
-		profile, defined := profiles[p.BFDProfile]
-		if !defined {
-			profile = p.BFDProfile
-		}
+		profile := cmp.Or(profiles.valid[p.BFDProfile], p.BFDProfile)
 		name := fmt.Sprintf("peer%d", i+1)
 		if !s.isNew(kindPeer+"/"+name, fmt.Sprintf("%s (peers[%d])", in, i), "", fs) {
 			continue
@@ -135,14 +126,30 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 				NodeSelectors: selectors(p.NodeSelectors), Password: p.Password, BFDProfile: profile,
 				EBGPMultiHop: p.EBGPMultiHop}})
 	}
-	s.readPools(c.AddressPools, in, rename, fs)
+	s.readPools(c.AddressPools, in, fs)
+}
+
+// namesOf returns the names of the objects of a list.
+func namesOf[T any](list []T, name func(T) string) []string {
+	var out []string
+	for _, o := range list {
+		out = append(out, name(o))
+	}
+	return out
 }
 
 // readPools reads address pools, each of which also says how it is advertised.
-func (s *source) readPools(pools []configPool, in string, rename func(kind, name string) string, fs *findings) {
+func (s *source) readPools(pools []configPool, in string, fs *findings) {
 	layer2, routed := 0, 0
+	poolNames := newNames(in, fs)
+	poolNames.add("address-pools", "pool", namesOf(pools, func(p configPool) string { return p.Name }))
+	for old, name := range poolNames.valid {
+		if old != name {
+			s.renamedPools[old] = name
+		}
+	}
 	for _, p := range pools {
-		name := rename("address-pools", p.Name)
+		name := poolNames.valid[p.Name]
 		here := in + " (address-pools: " + p.Name + ")"
 		if !s.isNew(kindPool+"/"+name, here, "", fs) {
 			continue
@@ -189,11 +196,4 @@ func selectors(in []configSelector) []metav1.LabelSelector {
 		out = append(out, to)
 	}
 	return out
-}
-
-// objectName returns a name in the form that Kubernetes requires: lower case, without underscores, beginning with a
-// letter or digit.
-func objectName(name string) string {
-	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	return strings.Trim(name, "-.")
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -123,10 +124,25 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: kind}
 }
 
-// accept reports whether an object is valid. Otherwise its errors become findings.
-func (c *conversion) accept(ref string, errs field.ErrorList) bool {
+// accept reports whether the API server would admit an object. Otherwise the errors become findings. The rules in Go
+// come first, because their messages are shorter than those of the same rules in the CustomResourceDefinitions.
+func (c *conversion) accept(ref string, o Object) bool {
+	var errs field.ErrorList
+	if v, ok := o.(interface{ Validate() field.ErrorList }); ok {
+		errs = v.Validate()
+	}
+	if len(errs) == 0 {
+		u, err := Unstructured(o)
+		if err == nil {
+			_, errs, err = crd.Check(u.GetKind(), nil, u.Object)
+		}
+		if err != nil {
+			c.add(Error, ref, "", "%v", err)
+			return false
+		}
+	}
 	for _, e := range errs {
-		c.add(Error, ref, "", "%v", e)
+		c.add(Error, ref, e.Field, "%s", e.ErrorBody())
 	}
 	return len(errs) == 0
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 )
 
@@ -161,9 +161,6 @@ func TestEveryFieldIsConvertedOrNamed(t *testing.T) {
 	}
 }
 
-// validator is what each kind of slb.k8s.ovn.org with rules beyond the CRD's has.
-type validator interface{ Validate() field.ErrorList }
-
 // Any input gives valid objects or findings, the same each time, and text that kubectl can read.
 func FuzzConvert(f *testing.F) {
 	archives, err := goldens()
@@ -188,8 +185,12 @@ func FuzzConvert(f *testing.F) {
 		}
 		result := Convert(in)
 		for _, o := range result.Objects {
-			if v, ok := o.(validator); ok && len(v.Validate()) > 0 {
-				t.Errorf("%s: %v", o.GetName(), v.Validate())
+			u, err := Unstructured(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, errs, err := crd.Check(u.GetKind(), nil, u.Object); err != nil || len(errs) > 0 {
+				t.Errorf("%s: %v %v", o.GetName(), err, errs)
 			}
 		}
 		text, err := result.YAML()
@@ -203,6 +204,19 @@ func FuzzConvert(f *testing.F) {
 		written, err := Parse(text)
 		if err != nil || len(written) != len(result.Objects) {
 			t.Errorf("%d objects, %d in the text (%v):\n%s", len(result.Objects), len(written), err, text)
+		}
+	})
+}
+
+// Any name becomes one that the API server accepts, or none.
+func FuzzObjectName(f *testing.F) {
+	for _, name := range []string{"Prod_Pool", "a..b-.c_", "ns/service", "10.0.0.1 - 10.0.0.9", "-.-", "Süd",
+		strings.Repeat("x", 300), strings.Repeat("x", 62) + "-y"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if got := objectName(name); got != "" && (!isObjectName(got) || objectName(got) != got) {
+			t.Errorf("%q becomes %q", name, got)
 		}
 	})
 }

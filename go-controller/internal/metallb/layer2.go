@@ -43,7 +43,7 @@ func (c *conversion) convertDomains() {
 			continue
 		}
 		names[d.Name] = true
-		if c.fillDomain(d) && c.accept("segment "+d.Name, d.Validate()) {
+		if c.fillDomain(d) && c.accept("segment "+d.Name, d) {
 			c.domains = append(c.domains, d)
 			c.objects = append(c.objects, d)
 		}

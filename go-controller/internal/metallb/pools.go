@@ -28,7 +28,7 @@ func (c *conversion) convertPools() {
 		out.Spec.Addresses = addresses
 		out.Spec.AutoAssign = p.spec.AutoAssign
 		out.Spec.AvoidBuggyIPs = p.spec.AvoidBuggyIPs
-		if !c.allocation(p, out) || !ok || !c.accept(ref, out.Validate()) {
+		if !c.allocation(p, out) || !ok || !c.accept(ref, out) {
 			continue
 		}
 		c.pools = append(c.pools, out)

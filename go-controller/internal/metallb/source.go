@@ -28,11 +28,13 @@ type source struct {
 	communities      []*community
 
 	seen map[string]string // where each object is, by kind and name
+	// renamedPools are the new names of pools of ConfigMaps by the old ones, if they differ.
+	renamedPools map[string]string
 }
 
 // readSource decodes MetalLB's objects. Objects that are not MetalLB's are named in findings.
 func readSource(objects []*unstructured.Unstructured, fs *findings) *source {
-	s := &source{seen: map[string]string{}}
+	s := &source{seen: map[string]string{}, renamedPools: map[string]string{}}
 	sorted := slices.SortedStableFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(text(a.Object, "kind"), text(b.Object, "kind")),
 			cmp.Compare(text(a.Object, "metadata", "name"), text(b.Object, "metadata", "name")),

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
@@ -27,12 +28,34 @@ func plural(kind string) string {
 	return name + "s"
 }
 
+// Check returns the errors for which the API server would refuse objects, in the order of the objects. Nothing is
+// written.
+func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Object) []error {
+	var errs []error
+	for _, o := range objects {
+		gvr, name := resource(o)
+		u, err := metallb.Unstructured(o)
+		if err == nil {
+			_, err = client.Resource(gvr).Apply(ctx, o.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager,
+				DryRun: []string{metav1.DryRunAll}})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errs
+}
+
+// resource returns the resource of an object, and its name with the full resource.
+func resource(o metallb.Object) (schema.GroupVersionResource, string) {
+	gvr := v1alpha1.GroupVersion().WithResource(plural(o.GetObjectKind().GroupVersionKind().Kind))
+	return gvr, gvr.GroupResource().String() + "/" + o.GetName()
+}
+
 // Apply creates or updates an object. It returns what kubectl apply prints: the full resource, the name, and whether it
 // was created, configured or unchanged.
 func Apply(ctx context.Context, client dynamic.Interface, o metallb.Object) (string, error) {
-	kind := o.GetObjectKind().GroupVersionKind().Kind
-	gvr := v1alpha1.GroupVersion().WithResource(plural(kind))
-	name := gvr.GroupResource().String() + "/" + o.GetName()
+	gvr, name := resource(o)
 	u, err := metallb.Unstructured(o)
 	if err != nil {
 		return "", err
