@@ -30,8 +30,12 @@ func (c *conversion) convertPeers() {
 			PeerAddress: v1alpha1.IPAddress(in.PeerAddress), Interface: in.Interface,
 			SourceAddress: v1alpha1.IPAddress(in.SourceAddress), PeerPort: in.PeerPort,
 			RouterID: v1alpha1.IPAddress(in.RouterID), NodeSelectors: c.peerNodes(in.NodeSelectors),
-			Password: in.Password, BFDProfile: in.BFDProfile, EnableGracefulRestart: in.EnableGracefulRestart,
+			Password: in.Password, EnableGracefulRestart: in.EnableGracefulRestart,
 			DualStackAddressFamily: in.DualStackAddressFamily, DisableMP: in.DisableMP && !in.DualStackAddressFamily,
+		}
+		if in.BFDProfile != "" {
+			profiles, _ := c.references(ref, "spec.bfdProfile", kindBFDProfile, []string{in.BFDProfile})
+			out.Spec.BFDProfile = strings.Join(profiles, "")
 		}
 		c.convertTimers(p, &out.Spec)
 		c.convertSecret(p, &out.Spec)
@@ -152,11 +156,6 @@ func (c *conversion) checkPeer(p *peer) {
 				"nodeSelectors, or remove the field", f.value)
 		}
 	}
-	known := in.BFDProfile == "" || slices.ContainsFunc(c.source.profiles,
-		func(b *bfdProfile) bool { return b.name == in.BFDProfile })
-	if !known {
-		c.add(Warning, p.String(), "spec.bfdProfile", "there is no BFDProfile %s", in.BFDProfile)
-	}
 }
 
 // validPeer checks what the CRD requires and [v1alpha1.BGPPeer.Validate] does not check.
@@ -206,16 +205,17 @@ func (c *conversion) convertAdvertisements(aliases map[string]string) {
 	for _, a := range c.source.advertisements {
 		ref, in := a.String(), &a.spec
 		out := &v1alpha1.BGPAdvertisement{TypeMeta: typeMeta(kindBGPAdvertisement), ObjectMeta: meta(a, nil)}
+		pools, selective := c.references(ref, "spec.ipAddressPools", kindPool, in.IPAddressPools)
+		peers, limited := c.references(ref, "spec.peers", kindPeer, in.Peers)
 		out.Spec = v1alpha1.BGPAdvertisementSpec{
 			AggregationLength: in.AggregationLength, AggregationLengthV6: in.AggregationLengthV6,
-			IPAddressPools: unique(in.IPAddressPools), IPAddressPoolSelectors: in.IPAddressPoolSelectors,
-			NodeSelectors: in.NodeSelectors, Peers: unique(in.Peers), ServiceSelectors: in.ServiceSelectors,
+			IPAddressPools: pools, IPAddressPoolSelectors: in.IPAddressPoolSelectors,
+			NodeSelectors: in.NodeSelectors, Peers: peers, ServiceSelectors: in.ServiceSelectors,
 		}
 		valid := c.convertAttributes(a, &out.Spec, aliases)
-		for _, name := range in.IPAddressPools {
-			if !slices.ContainsFunc(c.source.pools, func(p *pool) bool { return p.name == name }) {
-				c.add(Note, ref, "spec.ipAddressPools", "there is no IPAddressPool %s", name)
-			}
+		if !selective && len(in.IPAddressPoolSelectors) == 0 || !limited {
+			c.add(Error, ref, "", "no IPAddressPool that it selects, or no BGPPeer, is converted")
+			valid = false
 		}
 		if valid && c.accept(ref, out) {
 			c.objects = append(c.objects, out)

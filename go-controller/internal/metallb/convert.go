@@ -64,6 +64,8 @@ type conversion struct {
 	selectable map[string]bool
 	pools      []*v1alpha1.IPAddressPool
 	domains    []*v1alpha1.L2Domain
+	// layer2Pools are the pools that L2Domains may name, by the L2Advertisement that lists them.
+	layer2Pools map[string][]string
 	// domainPools are the names of the pools of each domain, sorted.
 	domainPools map[string][]string
 }
@@ -71,14 +73,14 @@ type conversion struct {
 // Convert converts MetalLB's configuration.
 func Convert(in Input) *Result {
 	c := &conversion{findings: &findings{}, input: &in, selectable: map[string]bool{},
-		domainPools: map[string][]string{}}
+		layer2Pools: map[string][]string{}, domainPools: map[string][]string{}}
 	c.source = readSource(in.Objects, c.findings)
 	c.findSelectable()
+	c.convertPools()
 	c.convertProfiles()
 	names := c.convertCommunities()
 	c.convertPeers()
 	c.convertAdvertisements(names)
-	c.convertPools()
 	c.convertDomains()
 	for _, p := range c.pools {
 		c.objects = append(c.objects, p)

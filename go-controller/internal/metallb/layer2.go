@@ -85,10 +85,10 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equivalent: the shards of an L2Domain are "+
 			"divided among its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
 	}
-	for _, name := range in.IPAddressPools {
-		if !slices.ContainsFunc(c.source.pools, func(p *pool) bool { return p.name == name }) {
-			c.add(Note, a.String(), "spec.ipAddressPools", "there is no IPAddressPool %s", name)
-		}
+	pools, selective := c.references(a.String(), "spec.ipAddressPools", kindPool, in.IPAddressPools)
+	c.layer2Pools[a.name] = pools
+	if !selective && len(in.IPAddressPoolSelectors) == 0 {
+		c.add(Error, a.String(), "spec.ipAddressPools", "no IPAddressPool that it selects is converted")
 	}
 	c.validSelectors(a.String(), "spec.nodeSelectors", in.NodeSelectors)
 	c.validSelectors(a.String(), "spec.ipAddressPoolSelectors", in.IPAddressPoolSelectors)
@@ -145,7 +145,7 @@ func (c *conversion) selectPools(d *v1alpha1.L2Domain, members []*l2Advertisemen
 	if only && !all {
 		d.Spec.IPAddressPools = nil
 		for _, a := range members {
-			d.Spec.IPAddressPools = append(d.Spec.IPAddressPools, a.spec.IPAddressPools...)
+			d.Spec.IPAddressPools = append(d.Spec.IPAddressPools, c.layer2Pools[a.name]...)
 			d.Spec.IPAddressPoolSelectors = append(d.Spec.IPAddressPoolSelectors, a.spec.IPAddressPoolSelectors...)
 		}
 		d.Spec.IPAddressPools = unique(d.Spec.IPAddressPools)

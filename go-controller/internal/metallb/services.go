@@ -13,19 +13,22 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// checkServices compares the addresses that Services have with the converted pools. The controller adopts an address
-// that a pool could have allocated, and leaves all others as they are.
+// checkServices compares the addresses that Services have, and the pools that they request, with the converted pools.
+// The controller adopts an address that a pool could have allocated, and leaves all others as they are.
 func (c *conversion) checkServices() {
 	services, adopted := 0, 0
 	holders := map[netip.Addr]*corev1.Service{}
-	for _, s := range byName(c.input.Services) {
-		addrs := addresses(s)
+	for _, s := range byName(slices.Concat(c.input.Services, c.source.services)) {
+		addrs, ref, class := addresses(s), s.Namespace+"/"+s.Name, s.Spec.LoadBalancerClass
+		foreign := class != nil && *class != v1alpha1.LoadBalancerClass
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer && !foreign {
+			c.checkPoolRequest(ref, s)
+		}
 		if len(addrs) == 0 {
 			continue
 		}
 		services++
-		ref := s.Namespace + "/" + s.Name
-		if class := s.Spec.LoadBalancerClass; class != nil && *class != v1alpha1.LoadBalancerClass {
+		if foreign {
 			c.add(Warning, ref, "spec.loadBalancerClass", "%s can't be changed, and its controller keeps the Service. To move "+
 				"it, recreate it without a class or with %s, and with its address in metadata.annotations[%s]", *class,
 				v1alpha1.LoadBalancerClass, v1alpha1.AnnotationLoadBalancerIPs)

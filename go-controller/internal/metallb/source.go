@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 )
@@ -26,6 +28,8 @@ type source struct {
 	advertisements   []*bgpAdvertisement
 	profiles         []*bfdProfile
 	communities      []*community
+
+	services []*corev1.Service
 
 	seen map[string]string // where each object is, by kind and name
 	// renamedPools are the new names of pools of ConfigMaps by the old ones, if they differ.
@@ -52,6 +56,15 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 	apiVersion := text(o.Object, "apiVersion")
 	if apiVersion == "v1" && kind == kindConfigMap {
 		s.readConfigMap(o, fs)
+		return
+	}
+	if apiVersion == "v1" && kind == "Service" {
+		service := &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, service); err != nil {
+			fs.add(Error, ref, "", "%v", err)
+			return
+		}
+		s.services = append(s.services, service)
 		return
 	}
 	group, version, _ := strings.Cut(apiVersion, "/")
