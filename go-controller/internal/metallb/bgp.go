@@ -4,7 +4,6 @@ package metallb
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -47,24 +46,13 @@ func (c *conversion) convertPeers() {
 	}
 }
 
-// peerNodes limits node selectors to the nodes that are migrated.
+// peerNodes limits node selectors to the nodes with speakers and to those that are migrated.
 func (c *conversion) peerNodes(selectors []metav1.LabelSelector) []metav1.LabelSelector {
+	selectors = both(selectors, c.speakerNodes)
 	if len(c.input.PeerNodes) == 0 {
 		return selectors
 	}
-	if len(selectors) == 0 {
-		return []metav1.LabelSelector{{MatchLabels: c.input.PeerNodes}}
-	}
-	var out []metav1.LabelSelector
-	for _, s := range selectors {
-		limited := *s.DeepCopy()
-		for _, key := range slices.Sorted(maps.Keys(c.input.PeerNodes)) {
-			limited.MatchExpressions = append(limited.MatchExpressions, metav1.LabelSelectorRequirement{Key: key,
-				Operator: metav1.LabelSelectorOpIn, Values: []string{c.input.PeerNodes[key]}})
-		}
-		out = append(out, limited)
-	}
-	return out
+	return both(selectors, []metav1.LabelSelector{{MatchLabels: c.input.PeerNodes}})
 }
 
 // convertTimers converts the timers of a session. MetalLB derives an absent one from the other, and requires only that

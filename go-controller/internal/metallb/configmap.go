@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// extrasName is the name of the ConfigMap with additional configuration of FRR.
+const extrasName = "bgpextras"
+
 // configKey is the key of the ConfigMap with the configuration of MetalLB up to 0.12.
 const configKey = "config"
 
@@ -79,7 +82,7 @@ type configProfile struct {
 // the names that MetalLB's own conversion gives them: peer1, bgpadvertisement1, l2advertisement1.
 func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 	in := kindConfigMap + "/" + text(o.Object, "metadata", "name")
-	if text(o.Object, "metadata", "name") == "bgpextras" {
+	if text(o.Object, "metadata", "name") == extrasName {
 		fs.add(Error, in, "data", "the additional FRR configuration of MetalLB has no equivalent")
 		return
 	}

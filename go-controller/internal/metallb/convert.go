@@ -28,6 +28,8 @@ type Input struct {
 	// NodeNetworks are the networks of the nodes. If they are known, they determine which BGPPeers are not on the link
 	// of any node.
 	NodeNetworks []netip.Prefix
+	// Nodes are the nodes of the cluster, to find those on which no speaker runs. May be empty.
+	Nodes []*corev1.Node
 	// PeerNodes limits the BGPPeers to nodes with these labels, in addition to their own selectors, so that nodes can be
 	// migrated one after another. May be empty.
 	PeerNodes map[string]string
@@ -64,6 +66,8 @@ type conversion struct {
 	selectable map[string]bool
 	pools      []*v1alpha1.IPAddressPool
 	domains    []*v1alpha1.L2Domain
+	// speakerNodes select the nodes on which speakers run; empty for all.
+	speakerNodes []metav1.LabelSelector
 	// layer2Pools are the pools that L2Domains may name, by the L2Advertisement that lists them.
 	layer2Pools map[string][]string
 	// domainPools are the names of the pools of each domain, sorted.
@@ -76,6 +80,7 @@ func Convert(in Input) *Result {
 		layer2Pools: map[string][]string{}, domainPools: map[string][]string{}}
 	c.source = readSource(in.Objects, c.findings)
 	c.findSelectable()
+	c.readSpeakers()
 	c.convertPools()
 	c.convertProfiles()
 	names := c.convertCommunities()

@@ -20,8 +20,8 @@ import (
 )
 
 // The archives contain MetalLB's manifests (metallb.yaml), the segments (segments, one per line), networks of the nodes
-// (networks, one per line), the labels of nodes with sessions (peer-nodes), Services (services.yaml), and the result
-// (want).
+// (networks, one per line), nodes (nodes.yaml), the labels of nodes with sessions (peer-nodes), Services
+// (services.yaml), and the result (want).
 func TestGolden(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		in, err := readArchive(archive)
@@ -43,6 +43,8 @@ func readArchive(archive *txtar.Archive) (Input, error) {
 			in.Objects, err = Parse(f.Data)
 		case "services.yaml":
 			in.Services, err = parseServices(f.Data)
+		case "nodes.yaml":
+			in.Nodes, err = parseNodes(f.Data)
 		case "segments":
 			for _, line := range lines {
 				var s Segment
@@ -85,6 +87,22 @@ func parseServices(data []byte) ([]*corev1.Service, error) {
 		}
 		s.Spec.Type = corev1.ServiceTypeLoadBalancer
 		out = append(out, s)
+	}
+	return out, nil
+}
+
+func parseNodes(data []byte) ([]*corev1.Node, error) {
+	objects, err := Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Node
+	for _, o := range objects {
+		n := &corev1.Node{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, n, true); err != nil {
+			return nil, err
+		}
+		out = append(out, n)
 	}
 	return out, nil
 }

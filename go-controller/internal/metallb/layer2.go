@@ -129,7 +129,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 	slices.Sort(pools)
 	c.domainPools[d.Name] = pools
 	c.selectPools(d, members, pools)
-	d.Spec.NodeSelectors = c.nodeSelectors(d.Name, members)
+	d.Spec.NodeSelectors = both(c.nodeSelectors(d.Name, members), c.speakerNodes)
 	return true
 }
 
@@ -201,14 +201,18 @@ func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	switch {
 	case !layer2 && !routed:
 		c.add(Note, ref, "", "no advertisement selects it: its addresses are allocated and not announced, as with MetalLB")
-	case layer2 && !routed && len(c.input.Segments) > 0:
+	case layer2 && len(c.input.Segments) > 0:
 		var subnets []netip.Prefix
 		for _, d := range c.domains {
 			subnets = append(subnets, prefixes(d.Spec.Subnets)...)
 		}
+		only := ""
+		if routed {
+			only = ". BGP alone announces it"
+		}
 		for _, r := range outside(p, subnets) {
 			c.add(Warning, ref, "spec.addresses", "%s is in no subnet of a segment. MetalLB answers for any address; an "+
-				"L2Domain announces those of its subnets only. Add the subnet to the segment", r)
+				"L2Domain announces those of its subnets only. Add the subnet to the segment%s", r, only)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // Parse reads YAML documents or JSON values. The items of lists are returned one by one.
@@ -29,7 +30,10 @@ type source struct {
 	profiles         []*bfdProfile
 	communities      []*community
 
-	services []*corev1.Service
+	workloads []*workload
+	services  []*corev1.Service
+	// ignored are the objects that configure nothing.
+	ignored []string
 
 	seen map[string]string // where each object is, by kind and name
 	// renamedPools are the new names of pools of ConfigMaps by the old ones, if they differ.
@@ -47,6 +51,10 @@ func readSource(objects []*unstructured.Unstructured, fs *findings) *source {
 	for _, o := range sorted { // The order of the input does not matter.
 		s.read(o, fs)
 	}
+	if len(s.ignored) > 0 {
+		const most = 10
+		fs.add(Note, "", "", "ignored, because they configure no announcement: %s", world.Some(s.ignored, most))
+	}
 	return s
 }
 
@@ -55,7 +63,12 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 	ref := kind + "/" + name
 	apiVersion := text(o.Object, "apiVersion")
 	if apiVersion == "v1" && kind == kindConfigMap {
-		s.readConfigMap(o, fs)
+		if _, has, _ := unstructured.NestedFieldNoCopy(o.Object, "data", configKey); has || name == configKey ||
+			name == extrasName {
+			s.readConfigMap(o, fs)
+		} else {
+			s.ignored = append(s.ignored, ref)
+		}
 		return
 	}
 	if apiVersion == "v1" && kind == "Service" {
@@ -68,8 +81,14 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 		return
 	}
 	group, version, _ := strings.Cut(apiVersion, "/")
-	if group != Group {
-		fs.add(Note, ref, "", "apiVersion %s is not MetalLB's; the object is ignored", apiVersion)
+	switch {
+	case group == frrGroup && kind == "FRRConfiguration" && !strings.HasPrefix(name, "metallb-"): // MetalLB's own
+		fs.add(Warning, ref, "", "the configuration of FRR has no equivalent")
+		return
+	case group != Group:
+		if !s.readWorkload(ref, o, fs) {
+			s.ignored = append(s.ignored, ref)
+		}
 		return
 	}
 	if version != "v1beta1" && (version != "v1beta2" || kind != kindPeer) {
@@ -92,6 +111,8 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 		decode(o, &s.profiles, fs)
 	case kindCommunity:
 		decode(o, &s.communities, fs)
+	case kindOperator:
+		s.readOperator(ref, o, fs)
 	case "ServiceL2Status", "ServiceBGPStatus", "ConfigurationState", "BGPSessionState":
 		// MetalLB's own reports.
 	case "AddressPool":

@@ -33,7 +33,7 @@ func plural(kind string) string {
 func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Object) []error {
 	var errs []error
 	for _, o := range objects {
-		gvr, name := resource(o)
+		gvr, name := resourceOf(o)
 		u, err := metallb.Unstructured(o)
 		if err == nil {
 			_, err = client.Resource(gvr).Apply(ctx, o.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager,
@@ -46,8 +46,8 @@ func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Obje
 	return errs
 }
 
-// resource returns the resource of an object, and its name with the full resource.
-func resource(o metallb.Object) (schema.GroupVersionResource, string) {
+// resourceOf returns the resource of an object, and its name with the full resource.
+func resourceOf(o metallb.Object) (schema.GroupVersionResource, string) {
 	gvr := v1alpha1.GroupVersion().WithResource(plural(o.GetObjectKind().GroupVersionKind().Kind))
 	return gvr, gvr.GroupResource().String() + "/" + o.GetName()
 }
@@ -55,7 +55,7 @@ func resource(o metallb.Object) (schema.GroupVersionResource, string) {
 // Apply creates or updates an object. It returns what kubectl apply prints: the full resource, the name, and whether it
 // was created, configured or unchanged.
 func Apply(ctx context.Context, client dynamic.Interface, o metallb.Object) (string, error) {
-	gvr, name := resource(o)
+	gvr, name := resourceOf(o)
 	u, err := metallb.Unstructured(o)
 	if err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,22 +24,36 @@ import (
 // hostCIDRs is the annotation with the addresses and prefix lengths of a node, which OVN-Kubernetes writes.
 const hostCIDRs = "k8s.ovn.org/host-cidrs"
 
-// resources are MetalLB's resources, with the versions in which they may be served, the newest first.
-func resources() map[string][]string {
-	return map[string][]string{
-		"ipaddresspools": {"v1beta1"}, "l2advertisements": {"v1beta1"}, "bgppeers": {"v1beta2", "v1beta1"},
-		"bgpadvertisements": {"v1beta1"}, "bfdprofiles": {"v1beta1"}, "communities": {"v1beta1"},
+// resource is a resource of MetalLB, with the versions in which it may be served, the newest first.
+type resource struct {
+	name, group string
+	versions    []string
+	// configures is set if objects of it mean that MetalLB does not read its ConfigMap.
+	configures bool
+}
+
+func resources() []resource {
+	v1beta1 := []string{"v1beta1"}
+	return []resource{
+		{"ipaddresspools", metallb.Group, v1beta1, true}, {"l2advertisements", metallb.Group, v1beta1, true},
+		{"bgppeers", metallb.Group, []string{"v1beta2", "v1beta1"}, true},
+		{"bgpadvertisements", metallb.Group, v1beta1, true}, {"bfdprofiles", metallb.Group, v1beta1, true},
+		{"communities", metallb.Group, v1beta1, true},
+		{"addresspools", metallb.Group, []string{"v1beta1", "v1alpha1"}, true}, // until 0.14
+		{"metallbs", metallb.Group, v1beta1, false},                            // of the operator
+		{"frrconfigurations", "frrk8s." + metallb.Group, v1beta1, false},
 	}
 }
 
-// ReadMetalLB returns MetalLB's objects in a namespace. If there are none, it returns the ConfigMap of MetalLB up to
-// 0.12. It is an error if there is nothing.
+// ReadMetalLB returns MetalLB's objects in a namespace, and the Deployments and DaemonSets of it. If no object
+// configures it, it returns the ConfigMap of MetalLB up to 0.12. It is an error if there is no configuration.
 func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string) ([]*unstructured.Unstructured,
 	error) {
 	var out []*unstructured.Unstructured
-	for resource, versions := range resources() {
-		for _, version := range versions {
-			gvr := schema.GroupVersionResource{Group: metallb.Group, Version: version, Resource: resource}
+	configured := false
+	for _, r := range resources() {
+		for _, version := range r.versions {
+			gvr := schema.GroupVersionResource{Group: r.group, Version: version, Resource: r.name}
 			list, err := client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				continue // not served
@@ -47,14 +62,14 @@ func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string
 				return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 			}
 			for i := range list.Items {
-				out = append(out, &list.Items[i])
+				out, configured = append(out, &list.Items[i]), configured || r.configures
 			}
 			break
 		}
 	}
 	configMaps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
 	names := []string{"bgpextras"}
-	if len(out) == 0 {
+	if !configured {
 		names = []string{"config"} // newer versions ignore it
 	}
 	for _, name := range names {
@@ -65,16 +80,26 @@ func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string
 		if err != nil {
 			return nil, fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
 		}
-		out = append(out, o)
+		out, configured = append(out, o), true
 	}
-	if len(out) == 0 {
+	if !configured {
 		return nil, fmt.Errorf("namespace %s has no objects of MetalLB (%s) and no ConfigMap config", namespace,
 			metallb.Group)
+	}
+	for _, resource := range []string{"deployments", "daemonsets"} {
+		gvr := appsv1.SchemeGroupVersion.WithResource(resource)
+		list, err := client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s in %s: %w", resource, namespace, err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
 	}
 	return out, nil
 }
 
-// AddFacts adds the Services and the networks of the nodes to the input of a conversion.
+// AddFacts adds the Services, the nodes and their networks to the input of a conversion.
 func AddFacts(ctx context.Context, client kubernetes.Interface, in *metallb.Input) error {
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -87,7 +112,9 @@ func AddFacts(ctx context.Context, client kubernetes.Interface, in *metallb.Inpu
 	if err != nil {
 		return fmt.Errorf("list Nodes: %w", err)
 	}
-	for _, n := range nodes.Items {
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		in.Nodes = append(in.Nodes, n)
 		var texts []string
 		if json.Unmarshal([]byte(n.Annotations[hostCIDRs]), &texts) != nil {
 			continue // absent, or of another form: the networks of this node are not known
