@@ -244,8 +244,9 @@ func (c *conversion) convertAttributes(a *bgpAdvertisement, out *v1alpha1.BGPAdv
 		switch {
 		case isAlias:
 		case strings.Contains(name, ":"):
-			alias = name
-			valid = c.validCommunity(a.String(), "spec.communities", name) && valid
+			var ok bool
+			alias, ok = c.community(a.String(), "spec.communities", name)
+			valid = ok && valid
 		default:
 			c.add(Error, a.String(), "spec.communities", "%s is defined by no Community", name)
 			valid = false

@@ -27,7 +27,7 @@ func (c *conversion) convertCommunities() map[string]string {
 	for _, o := range c.source.communities {
 		out := &v1alpha1.Community{TypeMeta: typeMeta(kindCommunity), ObjectMeta: meta(o, nil)}
 		for _, alias := range o.spec.Communities {
-			if name, ok := c.alias(o, alias, names, taken); ok {
+			if name, ok := c.alias(o, &alias, names, taken); ok {
 				out.Spec.Communities = append(out.Spec.Communities, v1alpha1.CommunityAlias{Name: name, Value: alias.Value})
 			}
 		}
@@ -43,12 +43,15 @@ func (c *conversion) convertCommunities() map[string]string {
 	return names
 }
 
-// alias returns the name of one alias. It returns false if the alias needs no definition, or can't have one.
-func (c *conversion) alias(o *community, alias communityAlias, names, taken map[string]string) (string, bool) {
+// alias returns the name of one alias, and sets the value in the form of the CRD. It returns false if the alias needs
+// no definition, or can't have one.
+func (c *conversion) alias(o *community, alias *communityAlias, names, taken map[string]string) (string, bool) {
 	const field = "spec.communities"
-	if !c.validCommunity(o.String(), field, alias.Value) {
+	value, ok := c.community(o.String(), field, alias.Value)
+	if !ok {
 		return "", false
 	}
+	alias.Value = value
 	if _, twice := names[alias.Name]; twice {
 		c.add(Error, o.String(), field, "%s is defined twice", alias.Name)
 		return "", false
@@ -87,19 +90,26 @@ func aliasName(name string) string {
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-// validCommunity reports whether a value is a standard or a large community. Otherwise it adds a finding.
-func (c *conversion) validCommunity(ref, field, value string) bool {
-	parts, bits := strings.Split(value, ":"), 16
+// community returns a standard or large community in the form of the CRD, without leading zeros, which MetalLB accepts.
+// It returns false, with a finding, if the value is neither.
+func (c *conversion) community(ref, field, value string) (string, bool) {
+	parts, bits, prefix := strings.Split(value, ":"), 16, ""
 	if parts[0] == "large" {
-		parts, bits = parts[1:], 32
+		parts, bits, prefix = parts[1:], 32, "large:"
 	}
 	valid := bits == 16 && len(parts) == 2 || bits == 32 && len(parts) == 3
-	for _, p := range parts {
+	for i, p := range parts {
 		n, err := strconv.ParseUint(p, 10, bits)
-		valid = valid && err == nil && len(p) <= len(strconv.FormatUint(n, 10))
+		valid = valid && err == nil
+		parts[i] = strconv.FormatUint(n, 10)
 	}
 	if !valid {
 		c.add(Error, ref, field, "%s is neither a standard community (65000:100) nor a large one (large:65000:1:2)", value)
+		return "", false
 	}
-	return valid
+	out := prefix + strings.Join(parts, ":")
+	if out != value {
+		c.add(Note, ref, field, "%s is written as %s", value, out)
+	}
+	return out, true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +34,8 @@ type configPeer struct {
 	PeerAddress   string           `json:"peer-address"`
 	SourceAddress string           `json:"source-address"`
 	PeerPort      int32            `json:"peer-port"`
-	HoldTime      *metav1.Duration `json:"hold-time"`
-	KeepaliveTime *metav1.Duration `json:"keepalive-time"`
+	HoldTime      string           `json:"hold-time"`
+	KeepaliveTime string           `json:"keepalive-time"`
 	RouterID      string           `json:"router-id"`
 	NodeSelectors []configSelector `json:"node-selectors"`
 	Password      string           `json:"password"`
@@ -92,7 +93,11 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 		return
 	}
 	var c config
-	if err := yaml.UnmarshalStrict([]byte(content), &c); err != nil {
+	_, err := yaml.YAMLToJSONStrict([]byte(content)) // refuses cyclic aliases and duplicate keys
+	if err == nil {
+		err = (&lenientDecoder{fs, in}).decode(content, &c)
+	}
+	if err != nil {
 		fs.add(Error, in, "data."+configKey, "%v", err)
 		return
 	}
@@ -123,9 +128,21 @@ func (s *source) readConfigMap(o *unstructured.Unstructured, fs *findings) {
 		if !s.isNew(kindPeer+"/"+name, fmt.Sprintf("%s (peers[%d])", in, i), "", fs) {
 			continue
 		}
+		duration := func(field, text string) *metav1.Duration {
+			d, err := time.ParseDuration(text)
+			switch {
+			case text == "":
+				return nil
+			case err != nil:
+				fs.add(Error, in, fmt.Sprintf("peers[%d].%s", i, field), "%v", err)
+				return nil
+			}
+			return &metav1.Duration{Duration: d}
+		}
 		s.peers = append(s.peers, &peer{kind: kindPeer, name: name, in: in,
 			spec: peerSpec{MyASN: p.MyASN, PeerASN: p.PeerASN, PeerAddress: p.PeerAddress, SourceAddress: p.SourceAddress,
-				PeerPort: p.PeerPort, HoldTime: p.HoldTime, KeepaliveTime: p.KeepaliveTime, RouterID: p.RouterID,
+				PeerPort: p.PeerPort, HoldTime: duration("hold-time", p.HoldTime),
+				KeepaliveTime: duration("keepalive-time", p.KeepaliveTime), RouterID: p.RouterID,
 				NodeSelectors: selectors(p.NodeSelectors), Password: p.Password, BFDProfile: profile,
 				EBGPMultiHop: p.EBGPMultiHop}})
 	}
