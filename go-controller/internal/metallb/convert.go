@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,21 +132,25 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: kind}
 }
 
-// accept reports whether the API server would admit an object. Otherwise the errors become findings. The rules in Go
-// come first, because their messages are shorter than those of the same rules in the CustomResourceDefinitions.
+// accept reports whether the API server would admit an object. Otherwise the errors become findings. Rules that exist
+// in Go, too, are named by it, because those messages are shorter than the ones of the CustomResourceDefinitions.
 func (c *conversion) accept(ref string, o Object) bool {
-	var errs field.ErrorList
+	var errs, refused field.ErrorList
 	if v, ok := o.(interface{ Validate() field.ErrorList }); ok {
 		errs = v.Validate()
 	}
-	if len(errs) == 0 {
-		u, err := Unstructured(o)
-		if err == nil {
-			_, errs, err = crd.Check(u.GetKind(), nil, u.Object)
-		}
-		if err != nil {
-			c.add(Error, ref, "", "%v", err)
-			return false
+	u, err := Unstructured(o)
+	if err == nil {
+		_, refused, err = crd.Check(u.GetKind(), nil, u.Object)
+	}
+	if err != nil {
+		c.add(Error, ref, "", "%v", err)
+		return false
+	}
+	for _, e := range refused {
+		// The errors of rules that compare fields are about the list or object that has them.
+		if !slices.ContainsFunc(errs, func(o *field.Error) bool { return strings.HasPrefix(o.Field, e.Field) }) {
+			errs = append(errs, e)
 		}
 	}
 	for _, e := range errs {
