@@ -17,6 +17,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb/cluster"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 )
 
 // importOptions are the flags of `kubectl slb import metallb`.
@@ -181,9 +182,12 @@ func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, cl
 		return err
 	}
 	if len(running) > 0 {
+		command := printable.Command("kubectl -n %s scale deployment --replicas=0", o.namespace)
+		for _, name := range running {
+			command += printable.Command(" %s", name)
+		}
 		return fmt.Errorf("nothing was created: MetalLB's controller (Deployment %s) runs, and two controllers would write "+
-			"the statuses of Services. Stop it first: kubectl -n %s scale deployment %s --replicas=0",
-			strings.Join(running, ", "), o.namespace, strings.Join(running, " "))
+			"the statuses of Services. Stop it first: %s", strings.Join(running, ", "), command)
 	}
 	if errs := cluster.Check(ctx, objects, result.Objects); len(errs) > 0 {
 		for _, err := range errs {

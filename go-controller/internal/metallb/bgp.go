@@ -201,8 +201,12 @@ func (c *conversion) convertAdvertisements(aliases map[string]string) {
 			NodeSelectors: in.NodeSelectors, Peers: peers, ServiceSelectors: in.ServiceSelectors,
 		}
 		valid := c.convertAttributes(a, &out.Spec, aliases)
-		if !selective && len(in.IPAddressPoolSelectors) == 0 || !limited {
-			c.add(Error, ref, "", "no IPAddressPool that it selects, or no BGPPeer, is converted")
+		if !selective && len(in.IPAddressPoolSelectors) == 0 {
+			c.add(Error, ref, "spec.ipAddressPools", "none is converted, and an empty list selects all")
+			valid = false
+		}
+		if !limited {
+			c.add(Error, ref, "spec.peers", "none is converted, and an empty list selects all")
 			valid = false
 		}
 		if valid && c.accept(ref, out) {

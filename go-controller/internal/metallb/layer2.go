@@ -88,7 +88,7 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 	pools, selective := c.references(a.String(), "spec.ipAddressPools", kindPool, in.IPAddressPools)
 	c.layer2Pools[a.name] = pools
 	if !selective && len(in.IPAddressPoolSelectors) == 0 {
-		c.add(Error, a.String(), "spec.ipAddressPools", "no IPAddressPool that it selects is converted")
+		c.add(Error, a.String(), "spec.ipAddressPools", "none is converted")
 	}
 	c.validSelectors(a.String(), "spec.nodeSelectors", in.NodeSelectors)
 	c.validSelectors(a.String(), "spec.ipAddressPoolSelectors", in.IPAddressPoolSelectors)

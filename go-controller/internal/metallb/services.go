@@ -18,7 +18,11 @@ import (
 func (c *conversion) checkServices() {
 	services, adopted := 0, 0
 	holders := map[netip.Addr]*corev1.Service{}
-	for _, s := range byName(slices.Concat(c.input.Services, c.source.services)) {
+	list := c.input.Services
+	if len(list) == 0 {
+		list = c.source.services // of files
+	}
+	for _, s := range byName(list) {
 		addrs, ref, class := addresses(s), s.Namespace+"/"+s.Name, s.Spec.LoadBalancerClass
 		foreign := class != nil && *class != v1alpha1.LoadBalancerClass
 		if s.Spec.Type == corev1.ServiceTypeLoadBalancer && !foreign {

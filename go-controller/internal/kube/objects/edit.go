@@ -50,22 +50,33 @@ func (o *Objects) Edit(documents []byte, namespace string, now time.Time, check 
 
 func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.Time, check Check, out *Edited) error {
 	l, known := o.lists()[u.GetKind()]
-	ignore := func(format string, args ...any) error {
-		out.Ignored = append(out.Ignored, describe(u)+": "+fmt.Sprintf(format, args...))
-		return nil
+	ignore := func(format string, args ...any) {
+		out.Ignored = append(out.Ignored, describe(u)+": ignored, because "+fmt.Sprintf(format, args...))
 	}
-	switch group, _, _ := strings.Cut(u.GetAPIVersion(), "/"); {
-	case group == v1alpha1.GroupVersion().Group && u.GetAPIVersion() != v1alpha1.GroupVersion().String():
-		out.Refused = append(out.Refused, fmt.Sprintf("%s: would be refused: apiVersion: %s is not %s", describe(u),
-			u.GetAPIVersion(), v1alpha1.GroupVersion()))
+	refuse := func(format string, args ...any) {
+		out.Refused = append(out.Refused, describe(u)+": would be refused: "+fmt.Sprintf(format, args...))
+	}
+	group, _, _ := strings.Cut(u.GetAPIVersion(), "/")
+	ours := group == v1alpha1.GroupVersion().Group
+	switch {
+	case ours && u.GetAPIVersion() != v1alpha1.GroupVersion().String():
+		refuse("apiVersion: %s is not %s", u.GetAPIVersion(), v1alpha1.GroupVersion())
+		return nil
+	case ours && !known:
+		if _, _, err := check(u.GetKind(), nil, u.Object); err != nil {
+			refuse("kind: %v", err)
+		} else {
+			ignore("controllers write this kind")
+		}
 		return nil
 	case !known:
-		return ignore("ignored, because no decision depends on this kind")
+		ignore("no decision depends on this kind")
+		return nil
 	case u.GetAPIVersion() != l.apiVersion:
-		return ignore("ignored, because it is of %s, not of %s", u.GetAPIVersion(), l.apiVersion)
+		ignore("it is of %s, not of %s", u.GetAPIVersion(), l.apiVersion)
+		return nil
 	case u.GetName() == "":
-		out.Refused = append(out.Refused, describe(u)+": would be refused: metadata.name: Required value: plan and "+
-			"kubectl apply need the name that the object gets")
+		refuse("metadata.name: Required value: plan and kubectl apply need the name that the object gets")
 		return nil
 	case l.namespaced && u.GetNamespace() == "":
 		u.SetNamespace(namespace)
@@ -87,7 +98,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 		}
 	}
 	for _, e := range errs {
-		out.Refused = append(out.Refused, fmt.Sprintf("%s: would be refused: %s", describe(u), e))
+		refuse("%s", e)
 	}
 	return nil
 }

@@ -79,6 +79,10 @@ func TestEditFindsTheObject(t *testing.T) {
 			refused: "IPAddressPool public: would be refused: apiVersion: slb.k8s.ovn.org/v1 is not slb.k8s.ovn.org/v1alpha1"},
 		"of another kind": {manifest: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}",
 			ignored: "Deployment web: ignored, because no decision depends on this kind"},
+		"a typing error": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAdressPool\nmetadata: {name: x}",
+			refused: "IPAdressPool x: would be refused: kind: IPAdressPool is no kind of slb.k8s.ovn.org"},
+		"a kind of controllers": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: ServicePlan\nmetadata: {name: x}",
+			ignored: "ServicePlan x: ignored, because controllers write this kind"},
 		"without a version": {manifest: "kind: IPAddressPool\nmetadata: {name: public}", fails: `apiVersion ""`},
 		"no YAML":           {manifest: "a: b: c", fails: "document 1"},
 		"without a name": {manifest: "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\n" +
