@@ -40,7 +40,7 @@ func (c *conversion) convertPeers() {
 		c.convertSecret(p, &out.Spec)
 		c.convertHops(p, &out.Spec)
 		c.checkPeer(p)
-		if c.validPeer(p) && c.accept(ref, out) {
+		if c.accept(ref, out) {
 			c.objects = append(c.objects, out)
 		}
 	}
@@ -144,48 +144,6 @@ func (c *conversion) checkPeer(p *peer) {
 				"nodeSelectors, or remove the field", f.value)
 		}
 	}
-}
-
-// validPeer checks what the CRD requires and [v1alpha1.BGPPeer.Validate] does not check.
-func (c *conversion) validPeer(p *peer) bool {
-	in, valid := &p.spec, true
-	fail := func(field, format string, args ...any) {
-		c.add(Error, p.String(), "spec."+field, format, args...)
-		valid = false
-	}
-	const maxASN = 1<<32 - 1
-	for _, n := range []struct {
-		field string
-		asn   int64
-	}{{"myASN", in.MyASN}, {"peerASN", in.PeerASN}, {"localASN", in.LocalASN}} {
-		if n.asn < 0 || n.asn > maxASN {
-			fail(n.field, "%d is not between 1 and 4294967295", n.asn)
-		}
-	}
-	switch {
-	case in.MyASN == 0:
-		fail("myASN", "is missing")
-	case (in.PeerASN == 0) == (in.DynamicASN == ""):
-		fail("peerASN", "exactly one of peerASN %d and dynamicASN %q is required", in.PeerASN, in.DynamicASN)
-	case in.DynamicASN != "" && in.DynamicASN != "internal" && in.DynamicASN != "external":
-		fail("dynamicASN", "%q is neither internal nor external", in.DynamicASN)
-	case in.LocalASN != 0 && (in.internal() || in.LocalASN == in.PeerASN):
-		fail("localASN", "%d is for external peers of another AS only", in.LocalASN)
-	}
-	if in.Password != "" && in.PasswordSecret.Name != "" {
-		fail("password", "password and passwordSecret exclude each other")
-	}
-	if in.Interface != "" && (in.SourceAddress != "" || in.Password != "" || in.PasswordSecret.Name != "") {
-		fail("interface", "%s excludes sourceAddress, password and passwordSecret: the address of the peer is not known",
-			in.Interface)
-	}
-	if d := in.ConnectTime; d != nil && (d.Duration < time.Second || d.Duration > 65535*time.Second) {
-		fail("connectTime", "%s is not between 1s and 65535s", d.Duration)
-	}
-	if d := in.HoldTime; d != nil && d.Duration != 0 && (d.Duration < 3*time.Second || d.Duration > 65535*time.Second) {
-		fail("holdTime", "%s is neither 0s nor between 3s and 65535s", d.Duration)
-	}
-	return valid
 }
 
 // convertAdvertisements converts BGPAdvertisements. aliases are the names of communities, by MetalLB's names.
