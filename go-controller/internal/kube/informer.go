@@ -128,26 +128,28 @@ func (k *optionalKind[L]) List(ctx context.Context, o metav1.ListOptions) (L, er
 	return list, err
 }
 
-// Watch returns a watch without events, which ends after absentPause, as long as the kind is absent.
+// Watch returns a watch without events, which ends after absentPause, as long as the kind is absent. A watch that is to
+// deliver the initial objects fails instead, so that client-go lists them.
 func (k *optionalKind[L]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := k.lister.Watch(ctx, o)
-	if apierrors.IsNotFound(err) && !k.had.Load() {
+	if apierrors.IsNotFound(err) && !k.had.Load() && o.SendInitialEvents == nil {
 		none := watch.NewFake()
 		time.AfterFunc(absentPause, none.Stop)
 		return none, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+	if err == nil {
+		k.had.Store(true)
 	}
-	k.had.Store(true)
-	return w, nil
+	return w, err
 }
 
 // absentPause is the time between two attempts to read an absent kind.
 const absentPause = 30 * time.Second
 
-// IsWatchListSemanticsUnSupported makes client-go list before it watches.
-func (k *optionalKind[L]) IsWatchListSemanticsUnSupported() bool { return true }
+// IsWatchListSemanticsUnSupported is that of the client.
+func (k *optionalKind[L]) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(k.lister)
+}
 
 // object is an API object with metadata.
 type object interface {

@@ -101,7 +101,7 @@ func (s *Site) StartAgent(ctx context.Context, node string) (*proc.Process, erro
 
 // StartDaemon starts a daemon on a node with the permissions of a service account.
 func (s *Site) StartDaemon(ctx context.Context, node, name, account string, flags ...string) (*proc.Process, error) {
-	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, account)
+	kubeconfig, err := s.Plane.PodKubeconfig(namespace, account, node)
 	if err != nil {
 		return nil, err
 	}
