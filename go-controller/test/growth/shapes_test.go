@@ -129,6 +129,9 @@ func endpoints(first, end int) []world.Endpoint {
 func snapshot(of []*world.Service) *world.Snapshot {
 	w := worldtest.Small(1, append(of, worldtest.Service(world.Key{Namespace: "other", Name: "web"}, 1))...)
 	w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	for i, n := range w.Nodes {
+		n.PodSubnets = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i << 6), 0}), 18)}
+	}
 	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.0-10.50.255.254")
 	w.Pools[0].ExternalIPs = true
 	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
