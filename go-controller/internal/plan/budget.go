@@ -4,6 +4,7 @@ package plan
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -111,20 +112,28 @@ func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key
 		}
 	}
 	b := &Budget{limits: limits, full: map[string]bool{}}
-	b.grant(fit, limits.NamespaceBackends, BackendsOfNamespace, excess)
-	if b.shared = limits.Backends > 0 && b.total > limits.Backends; b.shared {
+	b.grant(fit, orUnlimited(limits.NamespaceBackends), BackendsOfNamespace, excess)
+	if b.shared = b.total > orUnlimited(limits.Backends); b.shared {
 		fit = slices.DeleteFunc(fit, func(c Claim) bool { return excess[c.Key].Limit != NoLimit })
 		b.grant(fit, fairShare(b.used, limits.Backends), BackendsOfCluster, excess)
 	}
 	return b, excess
 }
 
-// grant gives each namespace at most the given amount, 0 for any, oldest Services first.
+// orUnlimited returns a limit of world.Limits as a number that is not exceeded if there is none.
+func orUnlimited(limit int) int {
+	if limit == 0 {
+		return math.MaxInt
+	}
+	return limit
+}
+
+// grant gives each namespace at most the given amount, oldest Services first.
 func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[world.Key]Excess) {
 	b.total, b.used = 0, map[string]int{}
 	for _, c := range oldestFirst {
 		cost, namespace := c.Demand.cost(), c.Key.Namespace
-		if most > 0 && b.used[namespace]+cost > most {
+		if b.used[namespace]+cost > most {
 			excess[c.Key] = Excess{limit, c.Demand}
 			b.full[namespace] = true
 			continue
@@ -135,13 +144,13 @@ func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[wo
 }
 
 // fairShare returns the largest share such that no namespace gets more, those that need less get what they need and
-// all together get at most total. It is at least 1.
+// all together get at most total.
 func fairShare(needs map[string]int, total int) int {
 	ascending := slices.Sorted(maps.Values(needs))
 	for i, need := range ascending {
 		share := total / (len(ascending) - i)
 		if need > share {
-			return max(1, share)
+			return share
 		}
 		total -= need
 	}
@@ -164,7 +173,7 @@ func beyondOwn(limits world.Limits, d Demand) Excess {
 // computed.
 func (b *Budget) Replace(namespace string, was, is Demand) (Excess, bool) {
 	more := b.counted(is) - b.counted(was)
-	within := func(used, limit int) bool { return limit == 0 || used+more <= limit }
+	within := func(used, limit int) bool { return used+more <= orUnlimited(limit) }
 	if b.shared || b.full[namespace] || !within(b.used[namespace], b.limits.NamespaceBackends) ||
 		!within(b.total, b.limits.Backends) {
 		return Excess{}, false

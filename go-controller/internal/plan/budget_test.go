@@ -67,6 +67,7 @@ func TestSourceRangesCountInTheBudget(t *testing.T) {
 // change of one Service that Replace accepts has the same effect as a new Budget.
 func FuzzBudget(f *testing.F) {
 	f.Add([]byte{30, 60, 0x11, 0x25, 0x37, 0x41, 0x52, 0xf0, 0x93})
+	f.Add([]byte("0Q1A")) // more namespaces than backends
 	f.Add([]byte{9, 20, 0x1f, 0x2f, 0x1f, 0x0f, 0x13, 0x21})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) < 3 {
