@@ -158,12 +158,10 @@ func (o *ovn) gatewayPorts(t *testing.T) []string {
 // claim acts as the ovn-controller of a chassis: it claims all our gateway ports.
 func (o *ovn) claim(t *testing.T, chassis string) {
 	t.Helper()
-	var ports, commands []string
-	eventually(t, "northd has made gateway ports", func() bool {
-		ports = o.gatewayPorts(t)
-		return len(ports) > 0
-	})
-	for _, port := range ports {
+	eventually(t, "northd has made gateway ports", func() bool { return len(o.gatewayPorts(t)) > 0 })
+	o.nbctl(t, "--wait=sb", "sync") // and now all that there are rows for
+	var commands []string
+	for _, port := range o.gatewayPorts(t) {
 		commands = append(commands, "--", "--if-exists", "lsp-unbind", port, "--", "lsp-bind", port, chassis)
 	}
 	o.sbctl(t, commands...)

@@ -113,9 +113,15 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 			t.Errorf("no flow %s", want)
 		}
 	}
-	if out, err := os.ReadFile(log); err != nil || strings.Contains(string(out), "|WARN|") ||
-		strings.Contains(string(out), "|ERR|") {
-		t.Errorf("northd's log: %v\n%s", err, out)
+	out, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		// Module timeval warns of a machine that gives it no CPU time.
+		if strings.Contains(line, "|ERR|") || strings.Contains(line, "|WARN|") && !strings.Contains(line, "|timeval|") {
+			t.Errorf("northd's log: %s", line)
+		}
 	}
 
 	shard := world.ShardID{Domain: "lan"}
