@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// settleTime is how long a gateway must have claimed a shard until that counts as a decision of OVN.
+const settleTime = 5 * time.Second
+
+// seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
+// superseded is set once the claim of another node counted while this node did not stand by its own.
+type seenClaim struct {
+	at, seen   time.Time
+	superseded bool
+}
+
+// countsBefore reports whether a claim of a node counts rather than another one. A claim that was superseded does not
+// come back by being reported again: a node that has booted renews what it reported before. Then a report that has
+// expired comes after one that has not, and a claim that was seen earlier after a later one.
+func countsBefore(n, other *world.Node, claim, latest seenClaim) bool {
+	switch {
+	case claim.superseded != latest.superseded:
+		return latest.superseded
+	case n.Agent.Silent != other.Agent.Silent:
+		return other.Agent.Silent
+	}
+	return claim.seen.After(latest.seen)
+}
+
+// activeGateways returns the active gateways of the shards, and records the states of the shards. A gateway
+// that died leaves its last report behind, so the claim that was seen last is the current one, or that whose report has
+// not expired. It settles only once no other gateway stands by a claim of its own. The clocks of nodes are compared
+// only for the claims that exist when this process starts. A node that is no gateway of a shard can't be active for it,
+// whatever it reports.
+func (p *Publisher) activeGateways(
+	w *world.Snapshot, gateways map[world.ShardID][]string,
+) map[world.ShardID]*world.Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.Node{}
+	latest := map[world.ShardID]seenClaim{}
+	fresh := false
+	for _, n := range w.Nodes {
+		if n.Agent == nil || n.Chassis == "" {
+			continue
+		}
+		for shard, at := range n.Agent.Claims {
+			if !slices.Contains(gateways[shard], n.Name) {
+				continue
+			}
+			claim, isNew := p.seen(shard, n.Name, at, w.Now)
+			fresh = fresh || isNew
+			if claims[shard] == nil {
+				claims[shard] = map[string]seenClaim{}
+			}
+			claims[shard][n.Name] = claim
+			if other := active[shard]; other != nil && !countsBefore(n, other, claim, latest[shard]) {
+				continue
+			}
+			latest[shard], active[shard] = claim, n
+			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
+		}
+	}
+	for shard, byNode := range claims {
+		if supersede(w.Nodes, active[shard], byNode) {
+			state := w.ShardStates[shard]
+			state.Settled = false
+			w.ShardStates[shard] = state
+		}
+	}
+	p.claims = claims
+	if fresh {
+		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
+	}
+	return active
+}
+
+// seen returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must be held.
+func (p *Publisher) seen(shard world.ShardID, node string, at, now time.Time) (claim seenClaim, isNew bool) {
+	if claim, known := p.claims[shard][node]; known && claim.at.Equal(at) {
+		return claim, false
+	}
+	if p.claims == nil && at.Before(now) { // it is older than this process
+		return seenClaim{at: at, seen: at}, true
+	}
+	return seenClaim{at: at, seen: now}, true
+}
+
+// stands reports whether what a gateway claims is what it does: its report is current, and nothing says that it does
+// not work. As long as that holds, the claim of another one has not settled, and the order of the gateways stays as it
+// is: otherwise whoever can write the Lease of one node could take a shard from its gateway, which would release it.
+func stands(n *world.Node) bool {
+	if n.Agent.Silent || n.Unreachable {
+		return false
+	}
+	for _, fault := range n.Faults {
+		if fault != n.Agent.Unwritable {
+			return false
+		}
+	}
+	return true
+}
+
+// supersede marks the claims of a shard by gateways other than the active one that do not stand by them, and reports
+// whether one does.
+func supersede(nodes []*world.Node, active *world.Node, claims map[string]seenClaim) (disputed bool) {
+	for _, n := range nodes {
+		claim, claimed := claims[n.Name]
+		if !claimed || n == active {
+			continue
+		}
+		claim.superseded = claim.superseded || !stands(n)
+		claims[n.Name] = claim
+		disputed = disputed || !claim.superseded
+	}
+	return disputed
+}
+
+// addRivals adds the other gateways that have claimed a shard, according to reports that are current.
+func addRivals(w *world.Snapshot, gateways map[world.ShardID][]string) {
+	for _, n := range w.Nodes {
+		if n.Agent == nil || n.Agent.Silent || n.Chassis == "" {
+			continue
+		}
+		for shard := range n.Agent.Contested {
+			state, claimed := w.ShardStates[shard]
+			if !claimed || state.Active == n.Chassis || n.Agent.Claims[shard].IsZero() ||
+				!slices.Contains(gateways[shard], n.Name) {
+				continue
+			}
+			state.Rivals = append(state.Rivals, n.Chassis)
+			w.ShardStates[shard] = state
+		}
+	}
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A gateway that died leaves its last report behind.
+func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
+	w := observed(func(_, _ *world.ZoneAgent) {})
+	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Order: []string{"c2", "c1"}}}
+	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w = observed(func(_, n2 *world.ZoneAgent) { n2.Silent = true })
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c1" {
+		t.Errorf("active: %s, though only c1 reports", got)
+	}
+	w = observed(func(n1, n2 *world.ZoneAgent) { n1.Silent, n2.Silent = true, true })
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c2" {
+		t.Errorf("active: %s, while neither reports", got)
+	}
+	bridges := map[string]world.Bridges{"c1": {"physnet": "br-p"}, "c2": {"physnet": "br-p"}}
+	if diff := cmp.Diff(bridges, w.Bridges); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The clocks of two nodes differ, and only time shows that a claim has settled.
+func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changed atomic.Int32
+		p := New(Options{Changed: func() { changed.Add(1) }})
+		shard := world.ShardID{Domain: "lan"}
+		start := time.Now()
+		ahead, behind := start.Add(-time.Minute), start.Add(-time.Hour)
+		unreachable := false
+		observe := func(n1, n2 map[world.ShardID]time.Time) world.ShardState {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
+				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Unreachable: unreachable,
+					Agent: &world.ZoneAgent{Claims: n1}}, {Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: n2}}}}
+			p.Observe(w)
+			return w.ShardStates[shard]
+		}
+		both := []string{"c1", "c2"}
+		check := func(got, want world.ShardState) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		}
+		dead := map[world.ShardID]time.Time{shard: ahead}
+		check(observe(dead, nil), world.ShardState{Active: "c1", Settled: true, Order: both})
+		<-time.After(time.Second)
+		heir := map[world.ShardID]time.Time{shard: behind}
+		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
+		changed.Store(0)
+		<-time.After(settleTime)
+		synctest.Wait()
+		if changed.Load() == 0 {
+			t.Error("nothing wakes the controller when the claim has settled")
+		}
+		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
+		unreachable = true
+		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
+	})
+}
+
+// A claim that another one has superseded does not count again because the other node's report has expired: a node that
+// has booted renews what it reported before, with its claims of then.
+func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, shard := New(Options{}), world.ShardID{Domain: "lan"}
+		dead := &world.ZoneAgent{Claims: map[world.ShardID]time.Time{shard: time.Now()}}
+		next := &world.ZoneAgent{}
+		active := func() string {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
+				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: dead}, {Name: "n2", Chassis: "c2", Agent: next}}}
+			p.Observe(w)
+			return w.ShardStates[shard].Active
+		}
+		check := func(when, want string) {
+			t.Helper()
+			if got := active(); got != want {
+				t.Errorf("%s: active %q, want %q", when, got, want)
+			}
+			<-time.After(time.Minute)
+		}
+		check("claimed", "c1")
+		next.Claims = map[world.ShardID]time.Time{shard: time.Now()}
+		check("claimed by the next", "c2")
+		dead.Silent = true
+		check("the report of the first has expired", "c2")
+		dead.Silent, next.Silent = false, true
+		check("it is renewed, and that of the next has expired", "c2")
+		dead.Claims = map[world.ShardID]time.Time{shard: time.Now()}
+		check("claimed anew", "c1")
+		dead.Claims = nil
+		check("released", "c2")
+	})
+}
+
+// A forged claim leaves nothing behind: the claim of the gateway that stood by it throughout counts when the report of
+// the other node expires, although the claim in that report stays.
+func TestAClaimThatStandsCountsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, shard := New(Options{}), world.ShardID{Domain: "lan"}
+		is := &world.ZoneAgent{Claims: map[world.ShardID]time.Time{shard: time.Now()}}
+		forged := &world.ZoneAgent{}
+		active := func() world.ShardState {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
+				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: is}, {Name: "n2", Chassis: "c2", Agent: forged}}}
+			p.Observe(w)
+			return w.ShardStates[shard]
+		}
+		active()
+		<-time.After(time.Minute)
+		forged.Claims = map[world.ShardID]time.Time{shard: time.Now()}
+		if got := active(); got.Active != "c2" || got.Settled {
+			t.Errorf("forged: %+v", got)
+		}
+		<-time.After(time.Minute)
+		forged.Silent = true
+		if got := active(); got.Active != "c1" || !got.Settled {
+			t.Errorf("the report of the forger has expired: %+v", got)
+		}
+	})
+}
+
+// The claim of a node takes no shard from a gateway that stands by its own: the order of gateways stays as it is, also
+// after a restart of the controller, whatever time the node writes. It does once the other one is gone or does not
+// work.
+func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	for name, c := range map[string]struct {
+		change  func(is, forged *world.Node)
+		settled bool
+	}{
+		"stands":                {func(_, _ *world.Node) {}, false},
+		"written in the past":   {func(_, forged *world.Node) { forged.Agent.Claims[shard] = time.Unix(1, 0) }, false},
+		"can't be changed":      {func(is, _ *world.Node) { is.Agent.Unwritable = "the northbound database is away" }, false},
+		"no longer claims":      {func(is, _ *world.Node) { is.Agent.Claims = nil }, true},
+		"silent":                {func(is, _ *world.Node) { is.Agent.Silent = true }, true},
+		"its kubelet is silent": {func(is, _ *world.Node) { is.Unreachable = true }, true},
+		"its guard has a fault": {func(is, _ *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }, true},
+		"its zone has a fault":  {func(is, _ *world.Node) { is.Agent.Problem = "the southbound database is away" }, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for _, restarted := range []bool{false, true} {
+				p := New(Options{})
+				claims := func(at time.Time) map[world.ShardID]time.Time { return map[world.ShardID]time.Time{shard: at} }
+				is := &world.Node{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims(time.Now())}}
+				observe := func(nodes ...*world.Node) world.ShardState {
+					w := &world.Snapshot{Now: time.Now(), Nodes: nodes,
+						Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}}}
+					p.Observe(w)
+					return w.ShardStates[shard]
+				}
+				if got := observe(is); got.Active != "c1" {
+					t.Fatalf("%s: the only claim: %+v", name, got)
+				}
+				<-time.After(time.Minute)
+				forged := &world.Node{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{Claims: claims(time.Now())}}
+				c.change(is, forged)
+				if restarted {
+					p = New(Options{})
+				}
+				observe(is, forged)
+				<-time.After(settleTime)
+				if got := observe(is, forged); got.Settled != c.settled {
+					t.Errorf("%s, restarted %t: %+v, want settled %t", name, restarted, got, c.settled)
+				}
+			}
+		})
+	}
+}
+
+// The clock of a node counts only for the claims that exist at the start, not whenever no shard is claimed.
+func TestClaimsAfterAnOutageOfAllGatewaysHaveNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{})
+		shard := world.ShardID{Domain: "lan"}
+		observe := func(claims map[world.ShardID]time.Time) world.ShardState {
+			w := &world.Snapshot{Now: time.Now(),
+				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1"}}}},
+				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims}}}}
+			p.Observe(w)
+			return w.ShardStates[shard]
+		}
+		for range 2 {
+			observe(nil)
+		}
+		claimed := map[world.ShardID]time.Time{shard: time.Now().Add(-time.Hour)} // its clock is behind
+		if got := observe(claimed); got.Active != "c1" || got.Settled {
+			t.Errorf("claimed just now: %+v", got)
+		}
+		<-time.After(settleTime)
+		if got := observe(claimed); !got.Settled {
+			t.Errorf("claimed a while ago: %+v", got)
+		}
+	})
+}
+
+func TestGatewaysThatContestAShardAreItsRivals(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	for name, c := range map[string]struct {
+		change func(n1, n2 *world.ZoneAgent)
+		want   []string
+	}{
+		"the later claim is active, the other current": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested = map[world.ShardID]bool{shard: true}
+		}, []string{"c1"}},
+		"the report has expired": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested, n1.Silent = map[world.ShardID]bool{shard: true}, true
+		}, nil},
+		"it claims the shard no longer": {func(n1, _ *world.ZoneAgent) {
+			n1.Contested, n1.Claims = map[world.ShardID]bool{shard: true}, nil
+		}, nil},
+		"the active gateway itself": {func(_, n2 *world.ZoneAgent) {
+			n2.Contested = map[world.ShardID]bool{shard: true}
+		}, nil},
+	} {
+		w := observed(c.change)
+		if got := w.ShardStates[shard].Rivals; !slices.Equal(got, c.want) {
+			t.Errorf("%s: rivals %v, want %v", name, got, c.want)
+		}
+	}
+}
