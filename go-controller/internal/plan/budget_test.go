@@ -63,8 +63,8 @@ func TestSourceRangesCountInTheBudget(t *testing.T) {
 	}
 }
 
-// For any history: nobody gets more than the limits, a namespace that needs at most an equal share loses nothing, and a
-// change of one Service that Replace accepts has the same effect as a new Budget.
+// No namespace gets more than the limits, one that needs at most an equal share gets what it needs, and a change of one
+// Service that Replace accepts has the same effect as a new Budget.
 func FuzzBudget(f *testing.F) {
 	f.Add([]byte{30, 60, 0x11, 0x25, 0x37, 0x41, 0x52, 0xf0, 0x93})
 	f.Add([]byte("0Q1A")) // more namespaces than backends

@@ -129,6 +129,11 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) k
 	}
 }
 
+// not returns a verdict that an address is not announced.
+func not(reason, format string, args ...any) *kube.Verdict {
+	return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
 // announced returns a verdict that names the first broken link between a client and the Service. It returns nil while
 // the dataplane has not reported.
 func (v *Builder) announced(s *world.Service) *kube.Verdict {

@@ -3,10 +3,6 @@
 package report
 
 import (
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -44,9 +40,4 @@ func needs(d plan.Demand) string {
 		text += " and " + world.Count(d.ACLRanges, "source range")
 	}
 	return text
-}
-
-// not returns a verdict that an address is not announced.
-func not(reason, format string, args ...any) *kube.Verdict {
-	return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
