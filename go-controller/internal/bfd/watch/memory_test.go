@@ -24,8 +24,16 @@ const latency = time.Millisecond
 type segment struct {
 	mu    sync.Mutex
 	hosts []*host
+	// flying are the packets on their way, in the order in which they were sent and arrive.
+	flying []packet
 	// lossy drops all packets.
 	lossy bool
+}
+
+// packet is a datagram to a port of a kind.
+type packet struct {
+	datagram
+	kind kind
 }
 
 // host is the network of a Watcher on a segment.
@@ -112,17 +120,24 @@ func (w memoryWay) write(b []byte) error {
 		return nil
 	}
 	d := datagram{from: w.Local, to: w.Peer, ttl: 255, payload: bytes.Clone(b)}
-	time.AfterFunc(latency, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, h := range s.hosts {
-			if packets, open := h.pending[w.kind]; open && h.addrs[d.to] {
-				h.pending[w.kind] = append(packets, d)
-				h.wake()
-			}
-		}
-	})
+	s.flying = append(s.flying, packet{d, w.kind})
+	// Timers of the same instant fire in any order: each delivers the packet that was sent first, not its own.
+	time.AfterFunc(latency, s.deliver)
 	return nil
+}
+
+// deliver passes the first of the flying packets to the hosts that have its address.
+func (s *segment) deliver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.flying[0]
+	s.flying = s.flying[1:]
+	for _, h := range s.hosts {
+		if packets, open := h.pending[p.kind]; open && h.addrs[p.to] {
+			h.pending[p.kind] = append(packets, p.datagram)
+			h.wake()
+		}
+	}
 }
 
 func (memoryWay) close() {}
