@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 // command is a running ovnkube-slb.
@@ -43,14 +44,20 @@ const (
 	renewDeadline = 10 * time.Second
 )
 
-// build compiles the command once.
+// build returns the path of the controller.
 func (c *cluster) build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(c.plane.Dir(), "ovnkube-slb")
-	if _, err := os.Stat(binary); err != nil {
-		run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/ovnkube-slb")
+	return built(t, "go-controller/cmd/ovnkube-slb", c.plane.Dir())
+}
+
+// built returns the path of a program of this module.
+func built(t *testing.T, command, dir string) string {
+	t.Helper()
+	path, err := program.Path(t.Context(), command, dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return binary
+	return path
 }
 
 // command runs a controller that takes part in the election. args come last and override the defaults.

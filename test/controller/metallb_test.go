@@ -81,8 +81,7 @@ func TestMetalLB(t *testing.T) {
 // slb runs kubectl slb as an administrator. It returns its output.
 func (c *cluster) slb(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	binary := filepath.Join(c.plane.Dir(), "kubectl-slb")
-	run(t, "go", "build", "-o", binary, "github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/kubectl-slb")
+	binary := built(t, "go-controller/cmd/kubectl-slb", c.plane.Dir())
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 	return string(out), err
 }

@@ -28,9 +28,7 @@ type plugin struct {
 
 func (c *cluster) plugin(t *testing.T) *plugin {
 	t.Helper()
-	dir := t.TempDir()
-	run(t, "go", "build", "-o", filepath.Join(dir, "kubectl-slb"),
-		"github.com/ovnkube-slb/ovnkube-slb/go-controller/cmd/kubectl-slb")
+	dir := filepath.Dir(built(t, "go-controller/cmd/kubectl-slb", t.TempDir()))
 	return &plugin{cluster: c, dir: dir, kubeconfig: c.plane.AdminKubeconfig()}
 }
 

@@ -73,15 +73,15 @@ func blocks(file, page string) (out []block, err error) {
 	return out, nil
 }
 
-// program is one command of a block.
-type program struct {
+// call is one command of a block.
+type call struct {
 	line int // in its page
 	args []string
 }
 
 // programs returns the commands of a block: the first word of every line, pipe and list of the shell. It ignores
 // here-document bodies and comments.
-func (b block) programs() (out []program) {
+func (b block) programs() (out []call) {
 	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"`)
 	comment := regexp.MustCompile(`(^|\s)#.*$`)
 	heredoc := regexp.MustCompile(`<<-?\s*["']?(\w+)`)
@@ -103,7 +103,7 @@ func (b block) programs() (out []program) {
 				args = args[1:] // an environment variable of the command
 			}
 			if len(args) > 0 {
-				out = append(out, program{line: b.line + start, args: args})
+				out = append(out, call{line: b.line + start, args: args})
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 const root = "../.."
@@ -106,13 +107,11 @@ func start(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	plugins := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugins, "./go-controller/cmd/kubectl-slb")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build kubectl-slb: %v\n%s", err, out)
+	plugin, err := program.Path(t.Context(), "go-controller/cmd/kubectl-slb", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return &cluster{plane, plugins}
+	return &cluster{plane, filepath.Dir(plugin)}
 }
 
 // prelude accepts the exit code by which kubectl slb explain says that it has found a problem: the Service of the pages

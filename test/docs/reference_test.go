@@ -13,21 +13,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 // The pages of docs/reference are those that `make generate` would write.
 func TestReferenceIsFresh(t *testing.T) {
 	contract.Test(t, "go")
-	programs, fresh := t.TempDir(), t.TempDir()
-	for _, args := range [][]string{
-		{"build", "-o", programs + "/", "./go-controller/cmd/..."},
-		{"run", "./contrib/reference", "dist/manifests/crds", "go-controller/pkg/api/v1alpha1", programs, fresh},
-	} {
-		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	built, fresh := t.TempDir(), t.TempDir()
+	for _, name := range []string{"kubectl-slb", "ovnkube-slb"} {
+		path, err := program.Path(t.Context(), "go-controller/cmd/"+name, built)
+		if err != nil {
+			t.Fatal(err)
 		}
+		built = filepath.Dir(path)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./contrib/reference", "dist/manifests/crds",
+		"go-controller/pkg/api/v1alpha1", built, fresh)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
 	pages := readDir(t, fresh)
 	if len(pages) == 0 {

@@ -14,8 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 // metalLB is a configuration of MetalLB with the addresses of docs/examples.
@@ -50,7 +50,7 @@ spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1, connectTime: 1s, du
 // importMetalLB runs `kubectl slb import metallb` with a configuration of MetalLB.
 func importMetalLB(ctx context.Context, manifests string, flags ...string) {
 	GinkgoHelper()
-	plugin, err := lab.Program(ctx, "go-controller/cmd/kubectl-slb", GinkgoT().TempDir())
+	plugin, err := program.Path(ctx, "go-controller/cmd/kubectl-slb", GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	command, err := cluster.KubectlCommand(ctx) // the environment and the namespace in which kubectl runs
 	Expect(err).NotTo(HaveOccurred())

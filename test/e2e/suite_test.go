@@ -19,6 +19,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 var (
@@ -62,11 +63,11 @@ var _ = ReportAfterEach(func(r SpecReport) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
 	var err error
-	controller, err = lab.Program(ctx, "go-controller/cmd/ovnkube-slb", dir)
+	controller, err = program.Path(ctx, "go-controller/cmd/ovnkube-slb", dir)
 	Expect(err).NotTo(HaveOccurred())
-	plugin, err = lab.Program(ctx, "go-controller/cmd/kubectl-slb", dir)
+	plugin, err = program.Path(ctx, "go-controller/cmd/kubectl-slb", dir)
 	Expect(err).NotTo(HaveOccurred())
-	command, err := lab.Program(ctx, "test/lab/cmd/lab", dir)
+	command, err := program.Path(ctx, "test/lab/cmd/lab", dir)
 	Expect(err).NotTo(HaveOccurred())
 
 	cluster, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("e2e%d", os.Getpid()%1_000_000), Binary: command,

@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,38 +19,15 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
-// ProgramsVariable names a directory with the programs of `make build`, so that tests that run as root need not build
-// them.
-const ProgramsVariable = "SLB_BIN"
-
-// Program returns the path of a command of this module, such as "test/lab/cmd/lab" or "go-controller/cmd/ovnkube-slb".
-// It returns the program in the directory that [ProgramsVariable] names. If that is not set, it builds the program into
-// dir, for which it must be called inside the module.
-func Program(ctx context.Context, command, dir string) (string, error) {
-	if built := os.Getenv(ProgramsVariable); built != "" {
-		dir = built
-	}
-	path, err := filepath.Abs(filepath.Join(dir, filepath.Base(command)))
-	if err != nil || dir == os.Getenv(ProgramsVariable) {
-		return path, err
-	}
-	if _, err := run(ctx, "go", "build", "-ldflags=-s -w", "-o", path, modulePath+command); err != nil {
-		return "", fmt.Errorf("build %s: %w", command, err)
-	}
-	return path, nil
-}
-
-const (
-	modulePath = "github.com/ovnkube-slb/ovnkube-slb/"
-	labProgram = "test/lab/cmd/lab"
-)
+const labProgram = "test/lab/cmd/lab"
 
 // ensureBinary builds the lab's command into the lab's directory if the caller did not specify one.
 func (l *Lab) ensureBinary(ctx context.Context) (err error) {
 	if l.state.Binary == "" {
-		l.state.Binary, err = Program(ctx, labProgram, l.Dir)
+		l.state.Binary, err = program.Path(ctx, labProgram, l.Dir)
 	}
 	return err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 // command is the lab's command, built once for all tests.
@@ -39,7 +40,7 @@ func withCommand(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if command, err = Program(context.Background(), labProgram, dir); err != nil {
+	if command, err = program.Path(context.Background(), labProgram, dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

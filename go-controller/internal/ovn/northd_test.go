@@ -45,6 +45,21 @@ func startNorthd(t *testing.T, nb, sb *server) (log string, process *os.Process)
 	return log, northd.Process
 }
 
+// northdIsContent fails if ovn-northd has logged a warning or an error.
+func northdIsContent(t *testing.T, log string) {
+	t.Helper()
+	out, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		// Module timeval warns of a machine that gives it no CPU time.
+		if strings.Contains(line, "|ERR|") || strings.Contains(line, "|WARN|") && !strings.Contains(line, "|timeval|") {
+			t.Errorf("northd's log: %s", line)
+		}
+	}
+}
+
 func (s *server) sbctl(t *testing.T, args ...string) string {
 	t.Helper()
 	return run(t, "ovn-sbctl", append([]string{"--db=unix:" + s.socket, "--no-leader-only"}, args...)...)
@@ -113,16 +128,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 			t.Errorf("no flow %s", want)
 		}
 	}
-	out, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		// Module timeval warns of a machine that gives it no CPU time.
-		if strings.Contains(line, "|ERR|") || strings.Contains(line, "|WARN|") && !strings.Contains(line, "|timeval|") {
-			t.Errorf("northd's log: %s", line)
-		}
-	}
+	northdIsContent(t, log)
 
 	shard := world.ShardID{Domain: "lan"}
 	if c, ok := shardStates(d)[shard]; !ok || c.Active != "" {

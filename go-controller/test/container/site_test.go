@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 const (
@@ -48,7 +48,7 @@ func build(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, dir: os.Getenv(inside)}
 	t.Setenv("CGO_ENABLED", "0") // as the image is built
-	program, err := lab.Program(t.Context(), "go-controller/cmd/ovnkube-slb", s.dir)
+	program, err := program.Path(t.Context(), "go-controller/cmd/ovnkube-slb", s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 const nodes = 4
@@ -44,7 +44,7 @@ type running struct {
 func start(t *testing.T) *running {
 	t.Helper()
 	dir := os.Getenv("SLB_TEST_SDN_FILES")
-	program, err := lab.Program(t.Context(), "go-controller/cmd/ovnkube-slb", dir)
+	program, err := program.Path(t.Context(), "go-controller/cmd/ovnkube-slb", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

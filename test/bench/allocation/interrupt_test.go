@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
+	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
 // asBenchmark is the environment variable that makes the test binary the benchmark.
@@ -31,10 +32,10 @@ func TestMain(m *testing.M) {
 func TestInterruptedBenchmarkKeepsResults(t *testing.T) {
 	contract.Test(t, "go")
 	dir := t.TempDir()
-	controller, file := filepath.Join(dir, "ovnkube-slb"), filepath.Join(dir, "allocation.json")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", controller,
-		"../../../go-controller/cmd/ovnkube-slb").CombinedOutput(); err != nil {
-		t.Fatalf("build the controller: %v\n%s", err, out)
+	file := filepath.Join(dir, "allocation.json")
+	controller, err := program.Path(t.Context(), "go-controller/cmd/ovnkube-slb", dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var progress bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--services=100", "--modes=fast", "--controller="+controller,
