@@ -21,6 +21,33 @@ func (p *pool) priority() int {
 	return p.Admission.Priority
 }
 
+// announcedFirst returns 0 for the pools that an object without errors announces, and 1 for the others, to which no
+// Service should go by itself. What OVN, nodes and routers do at the moment does not matter: the order of the pools
+// changes only when an administrator edits something.
+func announcedFirst(w *world.Snapshot, pools []*pool) map[*pool]int {
+	announced, every := map[string]bool{}, false
+	for _, d := range w.Domains {
+		for _, name := range d.Pools {
+			announced[name] = announced[name] || len(d.Problems) == 0
+		}
+	}
+	for _, a := range w.Advertisements {
+		// A gateway is the next hop only for an address that an L2Domain announces, too.
+		usable := !a.ByGateway && !world.Fatal(a.Findings)
+		every = every || a.EveryPool && usable
+		for _, name := range a.Pools {
+			announced[name] = announced[name] || usable
+		}
+	}
+	rank := make(map[*pool]int, len(pools))
+	for _, p := range pools {
+		if !every && !announced[p.Name] {
+			rank[p] = 1
+		}
+	}
+	return rank
+}
+
 // admits reports whether the pool serves the Service.
 func (p *pool) admits(s *world.Service) bool {
 	return p.Admission == nil || p.Admission.AdmitsNamespace(s.Key.Namespace) && p.Admission.AdmitsLabels(s.Labels)

@@ -102,8 +102,9 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 	for _, p := range pi.pools {
 		owned[p] = pi.claimRanges(p)
 	}
+	rank := announcedFirst(w, pi.pools)
 	slices.SortFunc(pi.pools, func(x, y *pool) int {
-		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(rank[x], rank[y]), cmp.Compare(x.Name, y.Name))
 	})
 
 	pi.allUses = foreignUses(w)

@@ -133,7 +133,7 @@ func (t *twin) givable(s *world.Service, a netip.Addr) bool {
 
 // waiting returns the address that is reserved for a Service.
 func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), t.inTurn) {
 		for _, r := range p.Reservations {
 			for _, a := range r.Addrs {
 				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key &&

@@ -18,7 +18,7 @@ import (
 // startCooldowns returns the leases of addresses in cooldown: pool by pool, the latest first. A namespace has as many
 // addresses as its quota at most.
 func (t *twin) startCooldowns() {
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), t.inTurn) {
 		var list []world.Lease
 		for _, l := range p.Leases {
 			if l.Released.IsZero() || l.Released.After(t.w.Now) {

@@ -40,8 +40,17 @@ func admits(p *world.Pool, s *world.Service) bool {
 	return len(a.Services) == 0
 }
 
+// isAnnounced reports whether an object announces a pool, or will once nodes and routers do their part.
+func (t *twin) isAnnounced(p *world.Pool) bool {
+	return slices.ContainsFunc(t.w.Domains, func(d *world.Domain) bool {
+		return len(d.Problems) == 0 && slices.Contains(d.Pools, p.Name)
+	}) || slices.ContainsFunc(t.w.Advertisements, func(a *world.Advertisement) bool {
+		return !a.ByGateway && !world.Fatal(a.Findings) && (a.EveryPool || slices.Contains(a.Pools, p.Name))
+	})
+}
+
 // later reports whether pool b is tried before pool a.
-func later(a, b *world.Pool) bool {
+func (t *twin) later(a, b *world.Pool) bool {
 	class := func(p *world.Pool) int {
 		switch {
 		case p.Admission == nil:
@@ -57,11 +66,14 @@ func later(a, b *world.Pool) bool {
 	if class(a) == 0 && a.Admission.Priority != b.Admission.Priority {
 		return a.Admission.Priority > b.Admission.Priority
 	}
+	if t.isAnnounced(a) != t.isAnnounced(b) {
+		return t.isAnnounced(b)
+	}
 	return a.Name > b.Name
 }
 
-func inTurn(a, b *world.Pool) int {
-	if later(a, b) {
+func (t *twin) inTurn(a, b *world.Pool) int {
+	if t.later(a, b) {
 		return 1
 	}
 	return -1
@@ -84,7 +96,7 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 			list = append(list, p)
 		}
 	}
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), inTurn) {
+	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), t.inTurn) {
 		if gives(p) && admits(p, s) && p.AutoAssign {
 			list = append(list, p)
 		}

@@ -150,6 +150,10 @@ func problems(d *decision) []string {
 		for _, why := range slices.Concat(p.Problems, d.Allocation.Pools[p.Name].Problems) {
 			list = append(list, "IPAddressPool "+p.Name+": "+why)
 		}
+		if why, _ := d.Layout.Idle(p.Name); why == place.ReasonNoDomain && !d.BGP.TakesPool(p.Name) {
+			list = append(list, "IPAddressPool "+p.Name+": its addresses are not announced: no L2Domain and no "+
+				"BGPAdvertisement has it")
+		}
 	}
 	for _, domain := range d.Layout.Domains {
 		for _, why := range slices.Concat(domain.Spec.Problems, domain.Problems, domain.Warnings) {

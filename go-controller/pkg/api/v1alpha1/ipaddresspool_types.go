@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Free4",type=integer,JSONPath=`.status.availableIPv4`
 // +kubebuilder:printcolumn:name="Used6",type=integer,JSONPath=`.status.assignedIPv6`
 // +kubebuilder:printcolumn:name="Free6",type=integer,JSONPath=`.status.availableIPv6`
-// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type IPAddressPool struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -151,7 +151,8 @@ const (
 // serviceSelectors, if set. One match within a list is sufficient.
 type ServiceAllocation struct {
 	// priority defines the order of the pools that match a Service: the lowest number first, starting with 1. The value
-	// 0 (the default) comes last. Pools of equal priority are ordered by name.
+	// 0 (the default) comes last. Of equal ones, pools that an L2Domain or a
+	// BGPAdvertisement announces come first; then the order is by name.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -209,7 +209,8 @@ type L2DomainStatus struct {
 	// +listMapKey=index
 	Shards []ShardStatus `json:"shards,omitempty"`
 
-	// eligibleNodes is the number of nodes that can be gateways of the domain.
+	// eligibleNodes is the number of nodes that can be gateways of the domain now: neither excluded, nor faulty, draining
+	// or unreachable for Kubernetes.
 	//
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`
