@@ -218,11 +218,11 @@ func unserved(c *world.Cluster, zones *world.Zones) string {
 	case c.OpenShiftSDN:
 		return ""
 	case zones.Interconnect && !c.NoDatabase:
-		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
+		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (%s) has its own "+
 			"northbound database, and --nb-address names one of them; leave it empty and run ovnkube-slb node --enable-l2 on "+
 			"every node", zones) + instead
 	case zones.Interconnect && !zones.HasAgents:
-		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (k8s.ovn.org/zone-name: %s) has its own "+
+		return fmt.Sprintf("OVN-Kubernetes runs in interconnect mode: each zone (%s) has its own "+
 			"northbound database, and no node has an agent that programs it (ovnkube-slb node --enable-l2)", zones) + instead
 	case zones.Interconnect && zones.NoOverlay:
 		return "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +

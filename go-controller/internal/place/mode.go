@@ -24,8 +24,9 @@ func serving(c *world.Cluster, zones *world.Zones) (world.ServingMode, string) {
 	case c.OpenShiftSDN:
 		return world.ServedByKernels, "the cluster network is OpenShiftSDN"
 	case zones.Interconnect:
-		return world.ServedByZones, fmt.Sprintf("%s zones of their own in OVN-Kubernetes (k8s.ovn.org/zone-name), each with "+
-			"its own databases", ofAll(zones.InOwn, zones.Nodes, "has", "have"))
+		return world.ServedByZones, fmt.Sprintf("%s zones of their own in OVN-Kubernetes (k8s.ovn.org/zone-name, or "+
+			"k8s.ovn.org/node-transit-switch-port-ifaddr without it), each with its own databases",
+			ofAll(zones.InOwn, zones.Nodes, "has", "have"))
 	case zones.Nodes == 0:
 		return world.ServedCentrally, "no node has a chassis yet"
 	}

@@ -58,7 +58,8 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 				"(status.mode: Central): gateways among the nodes without a zone of their own (k8s.ovn.org/zone-name) may still " +
 				"answer: n3; "},
 		"without database, the rows are gone": {moving(false, "n1", "n2"), "", nil, "Interconnect: 2 of 3 nodes have zones " +
-			"of their own in OVN-Kubernetes (k8s.ovn.org/zone-name), each with its own databases; physical network " +
+			"of their own in OVN-Kubernetes (k8s.ovn.org/zone-name, or k8s.ovn.org/node-transit-switch-port-ifaddr " +
+			"without it), each with its own databases; physical network " +
 			`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
 		"no node is left": {moving(false, "n1", "n2", "n3"), world.ServedCentrally, nil,
 			"Interconnect: all 3 nodes have"},

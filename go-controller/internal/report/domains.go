@@ -52,12 +52,11 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 		status.Move = &v1alpha1.MoveStatus{Request: m.Text, State: string(m.State), Message: m.Message}
 	}
 	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
-	eligible, active := map[string]struct{}{}, map[string]struct{}{}
+	active := map[string]struct{}{}
 	for _, shard := range d.Shards {
 		s := v1alpha1.ShardStatus{Index: int32(shard.ID.Index), Addresses: addresses[shard.ID], Active: v.active[shard.ID],
 			Anchors: anchors[shard.ID], Ordinal: ordinals[shard.ID]}
 		for _, g := range shard.Gateways {
-			eligible[g.Node] = struct{}{}
 			s.Gateways = append(s.Gateways, g.Node)
 		}
 		if s.Addresses > 0 {
@@ -66,18 +65,27 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 		}
 	}
 	for _, left := range d.Excluded {
-		if left.Reason == place.ReasonEnoughGateways {
-			eligible[left.Node] = struct{}{}
-		}
 		if len(status.ExcludedNodes) < v1alpha1.MaxExcludedNodes {
 			status.ExcludedNodes = append(status.ExcludedNodes,
 				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: kube.Truncate(left.Message)})
 		}
 	}
-	status.EligibleNodes = int32(len(eligible))
+	status.EligibleNodes = int32(v.eligible(d))
 	delete(active, "")
 	status.ActiveGateways = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
 	return status
+}
+
+// eligible returns the number of nodes that can be gateways of a domain now: those that are usable, and those that are
+// not needed.
+func (v *Builder) eligible(d *place.Domain) int {
+	n := v.GatewayCounts(d).Usable
+	for _, left := range d.Excluded {
+		if left.Reason == place.ReasonEnoughGateways && !v.nodes[left.Node].Unreachable {
+			n++
+		}
+	}
+	return n
 }
 
 // GatewayCounts are the counts of one L2Domain.
