@@ -123,6 +123,12 @@ func (p *path) down(nodes []string, family world.Family) Link {
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
 		" reports no session (ovnkube-slb node --enable-bgp)", Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
 	for _, name := range nodes {
+		if p.unreachable(name) {
+			// What its session says is what it said last, or what a node says that is cut off.
+			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonNodeSilent, "node "+name+" "+mayBeDead
+			link.Command = printable.Command("kubectl describe node %s", name)
+			continue
+		}
 		status := objects.Named(p.objects.NodeStatuses, name)
 		if status == nil {
 			continue

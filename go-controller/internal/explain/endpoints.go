@@ -211,12 +211,23 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Reason, why, link.Command = p.whyIdle(idle)
 		link.Message += fmt.Sprintf("; the Service is not reachable over %s: %s", idle[0].family, why)
 	}
-	var without []string
+	var without, dead []string
 	fault := ""
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if f := p.fault(name, world.EveryNetwork); f != "" {
+		if p.unreachable(name) {
+			dead = append(dead, name)
+		} else if f := p.fault(name, world.EveryNetwork); f != "" {
 			without, fault = append(without, name), f
 		}
+	}
+	if len(dead) > 0 {
+		link.State, link.Reason = Warning, v1alpha1.ReasonNodeSilent
+		if len(dead) == len(nodes) {
+			link.State = Unknown
+		}
+		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead: its kubelet has stopped "+
+			"reporting", joined(dead))
+		link.Command = printable.Command("kubectl describe node %s", dead[0])
 	}
 	if len(without) > 0 && p.layer2 {
 		link.State, link.Reason = Warning, v1alpha1.ExcludedFaulty

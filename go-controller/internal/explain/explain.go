@@ -257,10 +257,13 @@ func (p *path) verdict(reasons ...string) *metav1.Condition {
 	return p.announced
 }
 
-// stateOf returns the state of a link that a condition is about.
+// stateOf returns the state of what a condition that is not True is about.
 func stateOf(c *metav1.Condition) State {
-	if c.Status == metav1.ConditionUnknown {
+	switch {
+	case c.Status == metav1.ConditionUnknown:
 		return Unknown
+	case c.Reason == v1alpha1.ReasonSessionsDown:
+		return Warning // others are established
 	}
 	return Broken
 }

@@ -185,8 +185,8 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 	case p.unreachable(s.Active, s.Gateways...):
 		// OVN keeps the claim of a dead gateway until another one takes the shard over.
 		link.State, link.Reason = Unknown, v1alpha1.ReasonNodeSilent
-		link.Message = fmt.Sprintf("node %s, the active gateway of %s, may be dead: its kubelet has stopped reporting, and "+
-			"there is no other gateway whose kubelet reports", s.Active, a)
+		link.Message = fmt.Sprintf("node %s, the active gateway of %s, %s, and there is no other gateway whose kubelet "+
+			"reports", s.Active, a, mayBeDead)
 		link.Command = printable.Command("kubectl describe node %s", s.Active)
 	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
 		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
@@ -248,6 +248,9 @@ func (p *path) unreachable(node string, others ...string) bool {
 	}
 	return !reports(node) && !slices.ContainsFunc(others, reports)
 }
+
+// mayBeDead is what is known about an unreachable node.
+const mayBeDead = "may be dead: its kubelet has stopped reporting"
 
 // fault returns what prevents a node from serving a network, or an empty string.
 func (p *path) fault(node, network string) string {

@@ -121,9 +121,10 @@ func sorted[T metav1.Object](list []T) []T {
 	})
 }
 
-// addCondition adds a finding unless a condition is True. It returns the state of the object and the reason if it is
-// not OK.
+// addCondition adds a finding unless the conditions are True: the worst one, or the first of equal ones. It returns the
+// state of the object and the reason if it is not OK.
 func (v *overview) addCondition(kind, name string, conditions []metav1.Condition, types ...string) (State, string) {
+	worst := Finding{State: OK}
 	for _, t := range types {
 		c := meta.FindStatusCondition(conditions, t)
 		switch {
@@ -136,10 +137,14 @@ func (v *overview) addCondition(kind, name string, conditions []metav1.Condition
 		if c.Status != metav1.ConditionTrue {
 			f.State = stateOf(c)
 		}
-		v.out.Findings = append(v.out.Findings, f)
-		return f.State, f.Reason
+		if worst.State == OK || rank(f.State) < rank(worst.State) {
+			worst = f
+		}
 	}
-	return OK, ""
+	if worst.State != OK {
+		v.out.Findings = append(v.out.Findings, worst)
+	}
+	return worst.State, worst.Reason
 }
 
 // weak reports whether a reason of a condition that is True is worth the attention of an administrator.
@@ -155,18 +160,23 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.DeepCopy().Shards}
 	is.State, is.Reason = v.addCondition("L2Domain", d.Name, d.Status.Conditions, v1alpha1.ConditionAccepted,
 		v1alpha1.ConditionReady)
+	add := func(f Finding) {
+		f.Object = "L2Domain " + d.Name
+		v.out.Findings = append(v.out.Findings, f)
+		if is.State == OK || rank(f.State) < rank(is.State) {
+			is.State, is.Reason = f.State, f.Reason
+		}
+	}
 	for i := range d.Status.ExcludedNodes {
 		out := &d.Status.ExcludedNodes[i]
 		if out.Reason != v1alpha1.ExcludedEnoughGateways && out.Reason != v1alpha1.ExcludedNotAttached {
-			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "L2Domain " + d.Name, Reason: out.Reason,
-				Message: out.Message, Command: v.mend(d, out)})
+			add(Finding{State: Warning, Reason: out.Reason, Message: out.Message, Command: v.mend(d, out)})
 		}
 	}
 	for _, s := range d.Status.Shards {
 		if s.Active == "" {
-			v.out.Findings = append(v.out.Findings, Finding{State: Broken, Object: "L2Domain " + d.Name,
-				Reason: v1alpha1.ReasonNoActiveGateway, Message: fmt.Sprintf("no gateway has claimed shard %d, which has %d "+
-					"addresses", s.Index, s.Addresses)})
+			add(Finding{State: Broken, Reason: v1alpha1.ReasonNoActiveGateway,
+				Message: fmt.Sprintf("no gateway has claimed shard %d, which has %d addresses", s.Index, s.Addresses)})
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -47,6 +49,16 @@ func TestPodsOfMissingAgents(t *testing.T) {
 		v := Summarize(&objects.Objects{Domains: []*v1alpha1.L2Domain{d}}, time.Now())
 		if len(v.Findings) != 1 || !strings.Contains(v.Findings[0].Command, want) {
 			t.Errorf("%s: %+v, want one whose command contains %q", flag, v.Findings, want)
+		}
+		if is := v.Domains[0]; is.State != Unknown || is.Reason != ReasonNotProcessed {
+			t.Errorf("%s: domain without conditions: %s %s", flag, is.State, is.Reason)
+		}
+		accepted := metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}
+		ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
+		d.Status.Conditions = []metav1.Condition{accepted, ready}
+		if is := Summarize(&objects.Objects{Domains: []*v1alpha1.L2Domain{d}}, time.Now()).Domains[0]; is.State != Warning ||
+			is.Reason != v1alpha1.ExcludedNoAgent {
+			t.Errorf("%s: domain with an excluded node: %s %s", flag, is.State, is.Reason)
 		}
 	}
 }
