@@ -62,7 +62,7 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
-	if wasAnnounced(was) && is != nil && is.Status == metav1.ConditionFalse {
+	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNews(was, is)) {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message})
 	}
 	if c := conflict(after); c != nil && conflict(before) == nil {
@@ -71,6 +71,17 @@ func (e *Events) service(before, after *corev1.Service) {
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was released"})
 	}
+}
+
+// isNews reports whether a Service that was not announced is not announced for another reason: kubectl describe shows
+// Events of a Service, and no conditions. Each new Service waits for its endpoints, and other Events are about its
+// address.
+func isNews(was, is *metav1.Condition) bool {
+	switch is.Reason {
+	case v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNotAllocated, v1alpha1.ReasonAddressConflict:
+		return false
+	}
+	return was == nil || was.Status != is.Status || was.Reason != is.Reason
 }
 
 // wasAnnounced reports whether a Service was announced, as far as its condition shows. A condition that is Unknown

@@ -360,7 +360,7 @@ const (
 	EventIPReleased = "IPReleased"
 	// EventAnnounced: the Service's addresses became reachable.
 	EventAnnounced = "Announced"
-	// EventAnnouncementFailed: the Service's addresses stopped being reachable.
+	// EventAnnouncementFailed: the Service has addresses that are not announced, for the reason in the message.
 	EventAnnouncementFailed = "AnnouncementFailed"
 	// EventAddressConflict: a host outside the cluster answers for an address of the Service, so it is not announced.
 	EventAddressConflict = "AddressConflict"
