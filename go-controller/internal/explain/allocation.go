@@ -43,7 +43,7 @@ func (p *path) addService() bool {
 	case p.allocated == nil:
 		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+
 			": is one running, and does it serve Services without a class (--require-load-balancer-class)?",
-			printable.Command("kubectl -n %s get lease ovnkube-slb", p.objects.Home()))
+			printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()))
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
 		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service %s", s.Name))
 	default:

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
+
+// advice returns a command with what it is good for. What only shows more is not promised to mend anything.
+func advice(command string) string {
+	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|status))|ip link show)\b`)
+	if changesNothing.MatchString(command) && !strings.Contains(command, "| kubectl ") {
+		return "to see more: " + command
+	}
+	return "to mend it: " + command
+}
 
 // kubectl returns a command about the namespace of the Service.
 func (p *path) kubectl(format string, values ...any) string {
@@ -118,10 +128,7 @@ func (p *path) onOpenShiftSDN() bool {
 func (p *path) mendFault(node, fault string) string {
 	switch {
 	case strings.Contains(fault, "ovn-controller"):
-		if pod := p.podWith(node, controllerNames()...); pod != nil {
-			return printable.Command("kubectl -n %s delete pod %s   # OVN-Kubernetes starts it again", pod.Namespace, pod.Name)
-		}
-		return printable.Command("restart ovn-controller on node %s", node)
+		return p.restartNode(node)
 	case strings.Contains(fault, "no carrier on "):
 		_, rest, _ := strings.Cut(fault, "no carrier on ")
 		link, _, _ := strings.Cut(rest, ",")

@@ -235,9 +235,10 @@ func excluded(d *v1alpha1.L2Domain, node string) *v1alpha1.ExcludedNode {
 // restartNode returns the command that restarts ovnkube on a node.
 func (p *path) restartNode(node string) string {
 	if pod := p.podWith(node, controllerNames()...); pod != nil {
-		return printable.Command("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+		return printable.Command("kubectl -n %s delete pod %s   # OVN-Kubernetes starts it again", pod.Namespace, pod.Name)
 	}
-	return printable.Command("kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovnkube-node", node)
+	return printable.Command("kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovnkube-node   # "+
+		"OVN-Kubernetes starts them again", node)
 }
 
 // unreachable reports whether the kubelets of all these nodes have stopped reporting.

@@ -32,7 +32,7 @@ func (r *Result) Text(paint Paint) string {
 		fmt.Fprintf(&b, "\n  %s\n  %s\n", paint(l.State, strings.TrimSpace("first broken link: "+l.Name+" "+l.Object)+": "+
 			l.Reason), l.Message)
 		if l.Command != "" {
-			fmt.Fprintf(&b, "  to mend it: %s\n", l.Command)
+			fmt.Fprintf(&b, "  %s\n", advice(l.Command))
 		}
 	}
 	names, objects := 0, 0
@@ -52,7 +52,7 @@ func (r *Result) Text(paint Paint) string {
 		fmt.Fprintf(&b, "  %s %-*s  %-*s  %s\n", paint(l.State, fmt.Sprintf("%-7s", l.State)), names, l.Name, objects,
 			l.Object, message)
 		if l.State == Warning && l.Command != "" {
-			fmt.Fprintf(&b, "  %*s to mend it: %s\n", 7+1+names+2+objects+1, "", l.Command)
+			fmt.Fprintf(&b, "  %*s %s\n", 7+1+names+2+objects+1, "", advice(l.Command))
 		}
 	}
 	for _, note := range r.Notes {
