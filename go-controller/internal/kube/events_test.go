@@ -111,7 +111,7 @@ func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 		"at once":                  {[]*corev1.Service{announced, failed}, 1},
 		"after an unreachable one": {[]*corev1.Service{announced, unreachable, failed}, 1},
 		"after silent nodes":       {[]*corev1.Service{announced, silent, failed}, 1},
-		"it continues to fail": {[]*corev1.Service{announced, unreachable, failed, failed}, 1},
+		"it continues to fail":     {[]*corev1.Service{announced, unreachable, failed, failed}, 1},
 		"it fails for another reason": {[]*corev1.Service{announced, unreachable, failed,
 			step(no, v1alpha1.ReasonNoSession)}, 2},
 		"it waits for its first pods":  {[]*corev1.Service{{}, programming, failed}, 0},
