@@ -62,6 +62,17 @@ func (p *pool) admissionError(s *world.Service) string {
 		return fmt.Sprintf("pool %q does not serve namespace %q (spec.serviceAllocation.namespaces, namespaceSelectors)",
 			p.Name, s.Key.Namespace)
 	}
-	return fmt.Sprintf("pool %q serves no Service with metadata.labels %v (spec.serviceAllocation.serviceSelectors)",
-		p.Name, s.Labels)
+	return fmt.Sprintf("pool %q serves no Service with metadata.labels %s (spec.serviceAllocation.serviceSelectors)",
+		p.Name, labelsText(s.Labels))
+}
+
+// maxLabels is the maximum number of labels in a message. A Service may have a megabyte of labels, and a message for
+// each of its addresses.
+const maxLabels = 10
+
+func labelsText(labels map[string]string) string {
+	if len(labels) > maxLabels {
+		return fmt.Sprintf("(%d labels)", len(labels))
+	}
+	return fmt.Sprint(labels)
 }

@@ -22,7 +22,12 @@ type allocator struct {
 type messages struct {
 	reason Reason
 	texts  []string
+	length int
 }
+
+// maxMessages is the length in bytes from which no more messages are added. A Service may have a message for each of
+// tens of thousands of addresses, and a condition has 1024 bytes.
+const maxMessages = 4096
 
 func (m *messages) add(reason Reason, message string) {
 	if message == "" {
@@ -31,7 +36,9 @@ func (m *messages) add(reason Reason, message string) {
 	if m.reason == "" {
 		m.reason = reason
 	}
-	m.texts = append(m.texts, message)
+	if m.length < maxMessages {
+		m.texts, m.length = append(m.texts, message), m.length+len(message)
+	}
 }
 
 // allocate allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an

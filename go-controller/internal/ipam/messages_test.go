@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A tenant chooses how many labels and addresses a Service has. Messages that repeat the labels for each address would
+// take gigabytes.
+func TestMessagesAreBounded(t *testing.T) {
+	s := &world.Service{Key: world.Key{Namespace: "shop", Name: "wide"}, Families: []world.Family{world.IPv4},
+		Labels: map[string]string{}}
+	for i, a := 0, netip.MustParseAddr("10.0.0.1"); i < 200; i, a = i+1, a.Next() {
+		s.Labels[fmt.Sprint("label-", i)] = "value"
+		s.ExternalIPs = append(s.ExternalIPs, a)
+	}
+	for name, admission := range map[string]*world.Admission{
+		"not selected": {AnyNamespace: true, Services: []world.Selector{{{Key: "tier", Values: []string{"gold"}}}}},
+		"not admitted": {Namespaces: []string{"bank"}},
+	} {
+		w := &world.Snapshot{Services: []*world.Service{s}, Pools: []*world.Pool{{Name: "lan", ExternalIPs: true,
+			Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255")}, Admission: admission}}}
+		o := ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+			Services[s.Key]
+		if len(o.Message) > 5000 {
+			t.Errorf("%s: a message of %d bytes", name, len(o.Message))
+		}
+	}
+}
