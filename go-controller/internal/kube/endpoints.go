@@ -47,8 +47,7 @@ func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
 
 // endpointsOf returns the endpoints of a Service, ordered by the names of their EndpointSlices.
 func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
-	all := slices.Clone(f.endpoints[key])
-	slices.SortFunc(all, func(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) })
+	all := f.endpoints[key]
 	out := make([]*world.Slice, 0, len(all))
 	for _, e := range all {
 		if e.world != nil {
@@ -71,13 +70,17 @@ func (f *Facts) setEndpoints(old, now *endpoints) {
 	}
 	if now != nil && now.service != none {
 		touched[now.service] = struct{}{}
-		f.endpoints[now.service] = append(f.endpoints[now.service], now)
+		all := f.endpoints[now.service]
+		at, _ := slices.BinarySearchFunc(all, now, func(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) })
+		f.endpoints[now.service] = slices.Insert(all, at, now)
 	}
 	relevant := false
 	for key := range touched {
 		if s := f.services[key]; s != nil && s.world != nil {
-			was := s.world
-			s.world, _ = convert.Service(s.object, f.endpointsOf(key), f.convert)
+			// A tenant writes many slices of a Service of megabytes, which is not converted again for each.
+			was, is := s.world, *s.world
+			is.Slices = f.endpointsOf(key)
+			s.world = &is
 			f.changes.add(key, was, s.world, false)
 			relevant = true
 		}
