@@ -18,7 +18,9 @@ type Reachability struct {
 	pods        []netip.Prefix // none if unknown
 	// hosts are the nodes by the addresses of host-network pods, subnets by those of their other pods. lengths has
 	// the prefix lengths of these subnets, longest first.
-	hosts   map[netip.Addr]string
+	hosts map[netip.Addr]string
+	// rivals are the other nodes that claim an address in hosts.
+	rivals  map[nodeHost]bool
 	subnets map[netip.Prefix]string
 	lengths map[world.Family][]int
 	// unknownSubnets are the nodes without a known pod subnet of a family: for these a slice is trusted.
@@ -30,15 +32,21 @@ type nodeFamily struct {
 	family world.Family
 }
 
+type nodeHost struct {
+	node string
+	addr netip.Addr
+}
+
 // NewReachability returns the Reachability of a snapshot. An address or a subnet that several nodes claim belongs to
-// the first node by name. Of overlapping subnets, the narrowest counts.
+// the first node by name, but see hostNode. Of overlapping subnets, the narrowest counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
 	}
 	r := &Reachability{
 		trustSlices: true, pods: w.Cluster.PodNets,
-		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
+		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), rivals: map[nodeHost]bool{},
+		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
 	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
@@ -51,9 +59,12 @@ func NewReachability(w *world.Snapshot) *Reachability {
 			continue // Replies from this node do not return to our routers.
 		}
 		for _, h := range n.Hosts {
-			if other, ok := r.hosts[h.Addr]; !ok || n.Name < other {
-				r.hosts[h.Addr] = n.Name
+			first, other := n.Name, r.hosts[h.Addr]
+			if other != "" {
+				first, other = min(first, other), max(first, other)
+				r.rivals[nodeHost{other, h.Addr}] = true
 			}
+			r.hosts[h.Addr] = first
 		}
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			r.addSubnets(n, f)
@@ -87,7 +98,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 // Equal reports whether r and o are equal.
 func (r *Reachability) Equal(o *Reachability) bool {
 	return r == o || r != nil && o != nil && r.trustSlices == o.trustSlices &&
-		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) &&
+		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) && maps.Equal(r.rivals, o.rivals) &&
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
@@ -97,7 +108,7 @@ func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.
 	reached = all[:0]
 	for _, b := range all {
 		a := b.Addr.Addr()
-		if node, ok := r.hosts[a]; ok {
+		if node, ok := r.hostNode(a, b.Node); ok {
 			b.Node, b.HostNetwork = node, true
 		} else if b.Node, ok = r.podNode(a, b.Node); !ok {
 			outside = append(outside, a)
@@ -106,6 +117,16 @@ func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.
 		reached = append(reached, b)
 	}
 	return reached, outside
+}
+
+// hostNode returns the node that has an address itself. If several nodes claim it, it is the one that the slice names:
+// a kubelet can report the address of another node, and would receive what is sent to that node's pods.
+func (r *Reachability) hostNode(a netip.Addr, hint string) (string, bool) {
+	if r.rivals[nodeHost{hint, a}] {
+		return hint, true
+	}
+	node, ok := r.hosts[a]
+	return node, ok
 }
 
 // podNode returns the node of a pod's address. hint is the node according to the slice. It returns false if the
