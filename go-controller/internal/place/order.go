@@ -86,8 +86,12 @@ func without(order []*world.Node, n *world.Node) []*world.Node {
 // immovable returns the active gateway of a shard if it serves but its zone can't be changed or its agent is silent, or
 // nil. It would not learn of another order: it would keep the shard, and two gateways would answer. A node that is
 // drained moves all the same if its agent only says that the zone can't be changed: it is about to end anyway, and what
-// one node says of itself must not keep an administrator from taking its shards away.
+// one node says of itself must not keep an administrator from taking its shards away. A claim that has not settled, by
+// another gateway than the first one, may be forged: it must not take the shard from the first one.
 func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Node {
+	if !c.Settled && slices.Index(c.Order, c.Active) > 0 {
+		return nil
+	}
 	for _, n := range members {
 		if n.Chassis != c.Active || n.Agent == nil {
 			continue
