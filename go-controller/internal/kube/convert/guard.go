@@ -143,10 +143,10 @@ func WithReport(n *world.Node, r Report) *world.Node {
 		kernel := *n.Kernel
 		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces
 		out.Kernel = &kernel
+		out.Links, out.Addrs = slices.Clip(out.Links), slices.Clip(out.Addrs)
 		for _, addrs := range r.Agent.Interfaces {
 			for _, p := range addrs {
-				out.Links = append(slices.Clip(out.Links), p)
-				out.Addrs = append(slices.Clip(out.Addrs), p.Addr())
+				out.Links, out.Addrs = append(out.Links, p), append(out.Addrs, p.Addr())
 			}
 		}
 		slices.SortFunc(out.Links, netip.Prefix.Compare)
