@@ -66,9 +66,10 @@ func (i *addressProber) run(ctx context.Context) {
 		case l := <-i.leases:
 			i.handleLease(l)
 		case h := <-i.received:
-			if i.probes[h.Addr] != nil {
-				i.metrics.answers.Inc()
+			if i.probes[h.Addr] == nil {
+				continue // Nothing has changed, and a segment may carry any number of such frames.
 			}
+			i.metrics.answers.Inc()
 			i.probes.receive(time.Now(), i.networksOf(h.device), h.Answer)
 		case <-again.C:
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
@@ -117,4 +118,29 @@ func TestProbesThatAreNotSent(t *testing.T) {
 	if link.NoCarrier = true; send() {
 		t.Error("sent without a carrier")
 	}
+}
+
+// Other frames of the segment must not be as expensive as there are probes: any host may send as many as it likes.
+func TestFramesAboutOtherAddressesAreIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, reports := 0, 0
+		i := newAddressProber(func() (map[string]ovn.Uplinks, bool) { calls++; return nil, false },
+			func(map[netip.Addr]convert.ConflictReport, []string) { reports++ })
+		go i.run(t.Context())
+		i.leases <- &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			v1alpha1.AnnotationAddressProbes: `[{"id":"1-1","network":"physnet","addresses":["10.50.0.7"]}]`,
+		}}}
+		synctest.Wait()
+		for range 100 {
+			i.received <- receivedAnswer{"eth1", neighbour.Answer{Addr: netip.MustParseAddr("10.50.0.8")}}
+		}
+		synctest.Wait()
+		if calls != 1 || reports != 1 {
+			t.Errorf("%d reads of the networks and %d reports, want one for the probe", calls, reports)
+		}
+		<-time.After(time.Second)
+		if synctest.Wait(); calls < 2 {
+			t.Error("the probe is not repeated")
+		}
+	})
 }
