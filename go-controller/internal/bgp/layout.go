@@ -4,6 +4,7 @@ package bgp
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -32,6 +33,8 @@ type Layout struct {
 	rank map[*world.Advertisement]int
 	// sets caches the addresses of the pools that are advertised as aggregates.
 	sets map[*world.Pool]*netipx.IPSet
+	// last are the results of served.
+	last map[world.Family]*served
 }
 
 // Home returns the shard of an address of a pool (empty if the address is in no pool). It returns false if the address
@@ -48,6 +51,7 @@ func Compute(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 		byPool:  make(map[string][]*world.Advertisement, len(w.Pools)),
 		rank:    make(map[*world.Advertisement]int, len(w.Advertisements)),
 		sets:    map[*world.Pool]*netipx.IPSet{},
+		last:    map[world.Family]*served{},
 	}
 	for _, n := range w.Nodes {
 		l.nodes[n.Name] = n
@@ -164,14 +168,49 @@ func (l *Layout) set(p *world.Pool) *netipx.IPSet {
 	return set
 }
 
-// serves reports whether a node, or any node if the name is empty, has endpoints that receive the traffic of a family.
-func serves(s *world.Service, f world.Family, node string) bool {
-	for _, e := range plan.Endpoints(s, f) {
-		if node == "" || e.Node == node {
-			return true
+// served is what the endpoints of one family of a Service have in common for all its addresses, of which there may be
+// thousands.
+type served struct {
+	service *world.Service
+	// any is set if there are endpoints that receive traffic. nodes are the sorted names of their nodes; nil if they are
+	// not known yet.
+	any   bool
+	nodes []string
+}
+
+// served returns what is known of a Service: the last one of each family is remembered.
+func (l *Layout) served(s *world.Service, f world.Family) *served {
+	last := l.last[f]
+	if last == nil || last.service != s {
+		last = &served{service: s}
+		for range plan.Taking(s, f) {
+			last.any = true
+			break
 		}
+		l.last[f] = last
 	}
-	return false
+	return last
+}
+
+// serves reports whether a node, or any node if the name is empty, has endpoints that receive the traffic of a family.
+func (l *Layout) serves(s *world.Service, f world.Family, node string) bool {
+	if node == "" {
+		return l.served(s, f).any
+	}
+	return on(l.endpointNodes(s, f), node)
+}
+
+// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic. The list is never nil.
+func (l *Layout) endpointNodes(s *world.Service, f world.Family) []string {
+	is := l.served(s, f)
+	if is.nodes == nil {
+		names := map[string]bool{}
+		for e := range plan.Taking(s, f) {
+			names[e.Node] = true
+		}
+		is.nodes = append([]string{}, slices.Sorted(maps.Keys(names))...)
+	}
+	return is.nodes
 }
 
 // on reports whether a name is in a sorted list.

@@ -30,7 +30,7 @@ func (l *Layout) offers(n *world.Node) []offer {
 		for _, a := range l.Advertised(s) {
 			f := world.FamilyOf(a)
 			for _, ad := range l.taking(s, a) {
-				if !on(ad.Nodes, n.Name) || !serves(s, f, l.mustBeOn(s, ad, n)) {
+				if !on(ad.Nodes, n.Name) || !l.serves(s, f, l.mustBeOn(s, ad, n)) {
 					continue
 				}
 				o := offer{prefix: l.prefix(ad, a), ad: ad}

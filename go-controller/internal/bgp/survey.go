@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -77,7 +76,7 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	}
 	f := world.FamilyOf(a)
 	ads := r.layout.taking(s, a)
-	if len(ads) == 0 || !serves(s, f, "") {
+	if len(ads) == 0 || !r.layout.serves(s, f, "") {
 		return nil
 	}
 	hop := r.layout.gateway(a)
@@ -93,7 +92,7 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	if !s.LocalPolicy {
 		return r.work(usable, f, nil)
 	}
-	return r.work(usable, f, endpointNodes(s, f))
+	return r.work(usable, f, r.layout.endpointNodes(s, f))
 }
 
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
@@ -102,15 +101,6 @@ func unspecified(f world.Family) netip.Addr {
 		return netip.IPv4Unspecified()
 	}
 	return netip.IPv6Unspecified()
-}
-
-// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic. The list is never nil.
-func endpointNodes(s *world.Service, f world.Family) []string {
-	nodes := map[string]bool{}
-	for _, e := range plan.Endpoints(s, f) {
-		nodes[e.Node] = true
-	}
-	return append([]string{}, slices.Sorted(maps.Keys(nodes))...)
 }
 
 // work computes the Advertisers for a set of advertisements. If local is not nil, only these nodes announce the

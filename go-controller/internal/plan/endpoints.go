@@ -27,6 +27,35 @@ func Endpoints(s *world.Service, f world.Family) iter.Seq2[netip.AddrPort, *worl
 	}
 }
 
+// Taking yields the endpoints of one family that take new connections of any port of a Service, as Endpoints does, but
+// each of them at most twice, however many ports there are: tenants decide how many ports and endpoints a Service has.
+func Taking(s *world.Service, f world.Family) iter.Seq[*world.Endpoint] {
+	return func(yield func(*world.Endpoint) bool) {
+		type visit struct {
+			slice *world.Slice
+			ready bool
+		}
+		of, haveReady, visited := targetsOf(s, f), map[*world.Slice]bool{}, map[visit]bool{}
+		for _, port := range s.Ports {
+			v, takes := visit{ready: of[idOf(port)].anyReady(haveReady)}, isServingTerminating
+			if v.ready {
+				takes = ready
+			}
+			for _, target := range of[idOf(port)] {
+				if v.slice = target.slice; visited[v] {
+					continue
+				}
+				visited[v] = true
+				for i := range v.slice.Endpoints {
+					if e := &v.slice.Endpoints[i]; takes(e) && !yield(e) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // targets are the EndpointSlices of one family, by port. A Service and its slices may have thousands of ports, and a
 // Service thousands of slices, so nothing may compare all with all.
 type targets map[portID]portTargets
@@ -92,6 +121,21 @@ func (t portTargets) each(do func(addr netip.AddrPort, e *world.Endpoint, takes 
 			}
 		}
 	}
+}
+
+// anyReady is haveReady, which looks at no slice twice: known has those that were looked at.
+func (t portTargets) anyReady(known map[*world.Slice]bool) bool {
+	for _, target := range t {
+		is, seen := known[target.slice]
+		if !seen {
+			is = portTargets{target}.haveReady()
+			known[target.slice] = is
+		}
+		if is {
+			return true
+		}
+	}
+	return false
 }
 
 func (t portTargets) haveReady() bool {
