@@ -12,7 +12,8 @@ import (
 // Answer is a neighbour's claim that it has an address.
 type Answer struct {
 	Addr netip.Addr
-	// MAC is the sender's address, in the form 02:00:00:00:00:01.
+	// MAC is the address that hosts send to from then on, in the form 02:00:00:00:00:01: the one that the answer claims,
+	// or else that of its sender. A host can send from the address of another one, such as our own router.
 	MAC string
 	// VLAN is the tag of the frame, 0 for none.
 	VLAN int
@@ -22,15 +23,20 @@ const (
 	typeARP, typeIPv6, typeVLAN = 0x0806, 0x86dd, 0x8100
 	icmpv6                      = 58
 	solicitation, advertisement = 135, 136
+	// linkLayerOption is the type of the option with the target's MAC address, linkLayerLength its length in units of 8
+	// bytes (RFC 4861 section 4.6.1).
+	linkLayerOption, linkLayerLength = 2, 1
 	// hops is the hop limit of neighbour discovery packets. No packet from outside the segment has it.
 	hops = 255
 	// Offsets in an untagged frame.
 	atType, atPayload = 12, 14
-	atSenderAddr      = atPayload + 14 // in ARP
+	atSenderMAC       = atPayload + 8 // in ARP
+	atSenderAddr      = atPayload + 14
 	atNextHeader      = atPayload + 6
 	atHopLimit        = atPayload + 7
 	atICMP            = atPayload + 40
 	atTarget          = atICMP + 8
+	atOption          = atTarget + 16
 )
 
 // probeFrame returns a frame to which the host with an address replies, without identifying the sender: an ARP probe
@@ -91,9 +97,9 @@ func solicit(target [16]byte) []byte {
 
 // advertise returns a neighbour advertisement (RFC 4861 section 4.4) from the target address to all nodes.
 func advertise(from [6]byte, target [16]byte) []byte {
-	const override, linkLayerOption, length8 = 0x20, 2, 1
+	const override = 0x20
 	message := append([]byte{advertisement, 0, 0, 0, override, 0, 0, 0}, target[:]...)
-	message = append(append(message, linkLayerOption, length8), from[:]...)
+	message = append(append(message, linkLayerOption, linkLayerLength), from[:]...)
 	return icmp(target, [16]byte{0: 0xff, 1: 0x02, 15: 1}, message)
 }
 
@@ -124,17 +130,23 @@ func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
 	if len(frame) < atSenderAddr+4 {
 		return a, "", false
 	}
+	m := frame[6:12]
 	switch binary.BigEndian.Uint16(frame[atType:]) {
 	case typeARP:
-		a = netip.AddrFrom4([4]byte(frame[atSenderAddr:]))
+		a, m = netip.AddrFrom4([4]byte(frame[atSenderAddr:])), frame[atSenderMAC:]
 	case typeIPv6:
 		if len(frame) < atTarget+16 || frame[atNextHeader] != icmpv6 || frame[atICMP] != advertisement ||
 			frame[atHopLimit] != hops {
 			return a, "", false
 		}
 		a = netip.AddrFrom16([16]byte(frame[atTarget:]))
+		// An option has its type, its length in units of 8 bytes, and at least 6 more bytes.
+		for o := frame[atOption:]; len(o) >= 8 && o[1] > 0; o = o[min(len(o), 8*int(o[1])):] {
+			if o[0] == linkLayerOption {
+				m = o[2:]
+			}
+		}
 	}
-	m := frame[6:12]
 	mac = fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 	return a, mac, a.IsValid() && !a.IsUnspecified()
 }

@@ -75,6 +75,10 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// posing returns a frame whose sender on the link is another one than the host that it claims an address for: the guard
+// ignores our own router, and any host can send from its MAC address.
+func posing(frame string) string { return strings.Replace(frame, "0242ac000001", "02ffffffffff", 1) }
+
 // Answers are parsed, and the kernel's filter rejects all other frames.
 func TestAnswers(t *testing.T) {
 	filter, err := bpf.NewVM(answers())
@@ -87,9 +91,13 @@ func TestAnswers(t *testing.T) {
 		want   string
 		passes bool
 	}{
-		"ARP reply":                          {bytesOf(t, arpReply), "10.50.0.50", true},
-		"ARP probe":                          {own, "", true},
-		"advertisement":                      {bytesOf(t, advert), "fd00:50::50", true},
+		"ARP reply":                            {bytesOf(t, arpReply), "10.50.0.50", true},
+		"ARP reply in the name of another":     {bytesOf(t, posing(arpReply)), "10.50.0.50", true},
+		"ARP probe":                            {own, "", true},
+		"advertisement":                        {bytesOf(t, advert), "fd00:50::50", true},
+		"advertisement in the name of another": {bytesOf(t, posing(advert)), "fd00:50::50", true},
+		"the same after another option": {bytesOf(t, strings.Replace(posing(advert), "0201", "0e01000000000000 0201", 1)),
+			"fd00:50::50", true},
 		"advertisement from beyond the link": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", true},
 		"ping":                               {bytesOf(t, ping), "", false},
 		"TCP":                                {bytesOf(t, tcp), "", false},
