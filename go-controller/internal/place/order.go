@@ -111,6 +111,12 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Sha
 	preferred := []string{"", c.Active}
 	if len(c.Order) > 0 {
 		preferred[0] = c.Order[0]
+		// A claim that has not settled may be forged, and must not attract the shards of each node that drains.
+		if !c.Settled && slices.ContainsFunc(members, func(n *world.Node) bool {
+			return n.Chassis == c.Order[0] && d.fitness(n) == draining
+		}) {
+			preferred = preferred[:1]
+		}
 	}
 	if c.Settled {
 		slices.Reverse(preferred)
