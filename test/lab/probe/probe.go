@@ -30,7 +30,8 @@ const (
 // Options configures a run.
 type Options struct {
 	// Answered, if set, is called once, when every stream has received its first response. Complete, if set, is called
-	// once after that, when every flow and connection has received its first response or has failed.
+	// once after that, when every flow and connection has received its first response or has failed. Neither is called
+	// after Run has returned.
 	Answered, Complete func()
 	// Confirm is how long a flow or connection may take to be answered once more after the run (Flow.Answering). Zero
 	// omits that.
@@ -39,37 +40,48 @@ type Options struct {
 
 // Run sends requests until the context is done, and returns the result of each stream, in the order of specs.
 func Run(ctx context.Context, specs []Spec, o Options) ([]Result, error) {
-	streams, err := newStreams(specs, o)
+	streams, end, err := newStreams(specs, o)
 	if err != nil {
 		return nil, err
 	}
+	defer end()
 	return run(ctx, streams), nil
 }
 
-func newStreams(specs []Spec, o Options) ([]*stream, error) {
+// newStreams returns the streams, and what ends the calls of o.Answered and o.Complete.
+func newStreams(specs []Spec, o Options) (_ []*stream, end func(), _ error) {
 	streams := make([]*stream, len(specs))
 	var streamsFirst, flowsFirst sync.WaitGroup
 	for i, spec := range specs {
 		spec, err := spec.complete()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		streamsFirst.Add(1)
 		flowsFirst.Add(spec.Count)
 		streams[i] = newStream(spec, streamsFirst.Done, flowsFirst.Done)
 		streams[i].confirm = o.Confirm
 	}
+	var mu sync.Mutex
+	ended := false
+	call := func(f func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f != nil && !ended {
+			f()
+		}
+	}
 	go func() { // Runs until the program exits if a stream never receives a response.
 		streamsFirst.Wait()
-		if o.Answered != nil {
-			o.Answered()
-		}
+		call(o.Answered)
 		flowsFirst.Wait()
-		if o.Complete != nil {
-			o.Complete()
-		}
+		call(o.Complete)
 	}()
-	return streams, nil
+	return streams, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	}, nil
 }
 
 func run(ctx context.Context, streams []*stream) []Result {

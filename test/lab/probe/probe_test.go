@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
@@ -33,13 +34,36 @@ func TestLongestGapCountsStartAndEnd(t *testing.T) {
 	}
 }
 
+// The flows of a run that is ending fail, which makes it complete. Who has the results hears nothing of that any more: the
+// lab's command prints them after the line.
+func TestNothingIsReportedAfterTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []string
+		streams, end, err := newStreams([]Spec{{Kind: UDPFlow, Target: netip.MustParseAddrPort("192.0.2.1:53"), Count: 1}},
+			Options{Answered: func() { calls = append(calls, AnsweredLine) },
+				Complete: func() { calls = append(calls, CompleteLine) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams[0].first()
+		synctest.Wait()
+		end()
+		streams[0].flowFirst()
+		synctest.Wait()
+		if !slices.Equal(calls, []string{AnsweredLine}) {
+			t.Errorf("calls %v", calls)
+		}
+	})
+}
+
 // runUntil runs specs until enough returns true for each stream, whose mu it holds. It returns the results.
 func runUntil(t *testing.T, specs []Spec, answered func(), enough func(*stream) bool) []Result {
 	t.Helper()
-	streams, err := newStreams(specs, Options{Answered: answered, Confirm: answerTimeout})
+	streams, end, err := newStreams(specs, Options{Answered: answered, Confirm: answerTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer end()
 	for _, s := range streams {
 		s.wait = await.Limit
 	}
