@@ -45,3 +45,18 @@ func TestHelpAfterArguments(t *testing.T) {
 		}
 	}
 }
+
+// A misspelt command or flag leads to the right one.
+func TestNearestNameIsSuggested(t *testing.T) {
+	for args, want := range map[string]string{
+		"stauts": `unknown command "stauts". Did you mean "status"? `, "zap": `unknown command "zap". kubectl slb --help`,
+		"drain --dryrun n1": `Did you mean "--dry-run"?`,
+	} {
+		app, out := newApp(), &bytes.Buffer{}
+		app.Writer, app.ErrWriter = out, out
+		err := app.Run(arranged(app, append([]string{"kubectl-slb"}, strings.Fields(args)...)))
+		if err == nil || !strings.Contains(err.Error()+out.String(), want) {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -86,6 +87,24 @@ Examples:
 			return nil
 		},
 		HideHelpCommand: true,
+		Suggest:         true,
+		Action:          helpOrUnknown,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run prints the error
 	}
+}
+
+// helpOrUnknown runs if no command is named, or one that does not exist.
+func helpOrUnknown(c *cli.Context) error {
+	name := c.Args().First()
+	if name == "" {
+		return cli.ShowAppHelp(c)
+	}
+	near := slices.DeleteFunc(c.App.VisibleCommands(), func(known *cli.Command) bool {
+		return known.Name[0] != name[0] || known.Name == "help"
+	})
+	suggestion := ""
+	if len(near) > 0 {
+		suggestion = " " + cli.SuggestCommand(near, name)
+	}
+	return fmt.Errorf("unknown command %q.%s kubectl slb --help lists the commands", name, suggestion)
 }
