@@ -62,3 +62,18 @@ func TestPodsOfMissingAgents(t *testing.T) {
 		}
 	}
 }
+
+// A peer without some of its sessions works, with a weakness, as explain says of the Services.
+func TestSomeSessionsDownIsAWarning(t *testing.T) {
+	for reason, want := range map[string]State{v1alpha1.ReasonSessionsDown: Warning, v1alpha1.ReasonNoSession: Broken} {
+		p := &v1alpha1.BGPPeer{}
+		p.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted},
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason},
+		}
+		v := Summarize(&objects.Objects{Peers: []*v1alpha1.BGPPeer{p}}, time.Now())
+		if len(v.Findings) != 1 || v.Findings[0].State != want || v.Peers[0].State != want {
+			t.Errorf("%s: %+v, want %s", reason, v.Findings, want)
+		}
+	}
+}

@@ -63,11 +63,15 @@ func (s *Service) ListenersFor(vip netip.Addr) []Listener {
 
 // Only returns the plan reduced to the addresses for which keep returns true, with their listeners.
 func (s *Service) Only(keep func(VIP) bool) *Service {
-	out := *s
-	out.VIPs = slices.DeleteFunc(slices.Clone(s.VIPs), func(v VIP) bool { return !keep(v) })
-	out.Listeners = slices.DeleteFunc(slices.Clone(s.Listeners), func(l Listener) bool {
-		return !slices.ContainsFunc(out.VIPs, func(v VIP) bool { return v.Addr == l.VIP })
-	})
+	out, kept := *s, make(map[netip.Addr]bool, len(s.VIPs))
+	out.VIPs = nil
+	for _, v := range s.VIPs {
+		if keep(v) {
+			out.VIPs, kept[v.Addr] = append(out.VIPs, v), true
+		}
+	}
+	// A Service may have thousands of addresses and of listeners: they are not compared one by one.
+	out.Listeners = slices.DeleteFunc(slices.Clone(s.Listeners), func(l Listener) bool { return !kept[l.VIP] })
 	return &out
 }
 
