@@ -34,8 +34,8 @@ func TestLongestGapCountsStartAndEnd(t *testing.T) {
 	}
 }
 
-// The flows of a run that is ending fail, which makes it complete. Who has the results hears nothing of that any more: the
-// lab's command prints them after the line.
+// The flows of a run that is ending fail, which makes it complete. Who has the results hears nothing of that any more:
+// the lab's command prints the line before them.
 func TestNothingIsReportedAfterTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []string
