@@ -4,7 +4,6 @@ package bgp
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -33,7 +32,7 @@ type Layout struct {
 	rank map[*world.Advertisement]int
 	// sets caches the addresses of the pools that are advertised as aggregates.
 	sets map[*world.Pool]*netipx.IPSet
-	// last are the results of served.
+	// last are the latest results of served. Those of all Services are not kept: a Layout outlives many changes of them.
 	last map[world.Family]*served
 }
 
@@ -204,11 +203,12 @@ func (l *Layout) serves(s *world.Service, f world.Family, node string) bool {
 func (l *Layout) endpointNodes(s *world.Service, f world.Family) []string {
 	is := l.served(s, f)
 	if is.nodes == nil {
-		names := map[string]bool{}
+		names := []string{}
 		for e := range plan.Taking(s, f) {
-			names[e.Node] = true
+			names = append(names, e.Node)
 		}
-		is.nodes = append([]string{}, slices.Sorted(maps.Keys(names))...)
+		slices.Sort(names)
+		is.nodes = slices.Compact(names)
 	}
 	return is.nodes
 }
