@@ -114,7 +114,9 @@ show install dist/manifests/base _output/bin/ovnkube-slb
 show kubectl get crd -o name
 
 say "Addresses to give, the segment they live on, and a Service of type LoadBalancer"
-show kubectl apply -f docs/examples/pool.yaml -f docs/examples/l2domain.yaml -f docs/examples/web.yaml
+# The segment of this lab has an interface and a bridge of its own on each node, network "provider".
+sed 's/physicalNetwork: physnet/physicalNetwork: provider/' docs/examples/l2domain.yaml >"$work/l2domain.yaml"
+show kubectl apply -f docs/examples/pool.yaml -f "$work/l2domain.yaml" -f docs/examples/web.yaml
 await "an announced Service" announced
 show kubectl get service web
 read -r vip4 vip6 <<<"$("${lab[@]}" kubectl get service web -o 'jsonpath={.status.loadBalancer.ingress[*].ip}')"

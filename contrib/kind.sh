@@ -107,7 +107,8 @@ kubectl -n "$namespace" wait --for=condition=Available deployment/ovnkube-slb --
 kubectl -n "$namespace" rollout status daemonset/ovnkube-slb-node --timeout=5m
 
 say "a Service gets an address"
-kubectl apply -f docs/examples/pool.yaml -f docs/examples/l2domain.yaml -f docs/examples/web.yaml
+kubectl apply -f docs/examples/pool.yaml -f docs/examples/web.yaml
+sed 's/physicalNetwork: physnet/physicalNetwork: provider/' docs/examples/l2domain.yaml | kubectl apply -f -
 kubectl rollout status deployment/web --timeout=5m
 kubectl wait service/web --timeout=2m \
 	--for=jsonpath='{.status.conditions[?(@.type=="slb.k8s.ovn.org/Announced")].status}'=True ||

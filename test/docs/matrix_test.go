@@ -9,12 +9,14 @@ import (
 	"testing"
 )
 
-// The README and the support matrix have the same table of network modes, and the tests that it names exist.
+// The README and the support matrix have the same table of network modes; that of the support matrix also names the
+// tests, which exist.
 func TestNetworkModes(t *testing.T) {
 	const head = "\n| | central mode | interconnect |\n"
 	_, rest, _ := strings.Cut(read(t, "docs/support.md"), head)
 	table, _, found := strings.Cut(rest, "\n\n")
-	if !found || !strings.Contains(read(t, "README.md"), head+table+"\n\n") {
+	short := regexp.MustCompile(": (?:`make [^`]+`(?:, )?)+").ReplaceAllString(table, "")
+	if !found || short == table || !strings.Contains(read(t, "README.md"), head+short+"\n\n") {
 		t.Error("README.md and docs/support.md differ in the table of network modes")
 	}
 	for _, target := range regexp.MustCompile("`make ([^`]+)`").FindAllStringSubmatch(table, -1) {

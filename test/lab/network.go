@@ -76,15 +76,16 @@ func (n Network) PhysicalNetwork() string {
 	return "provider"
 }
 
-// OnSegment translates text from the provider segment to the segment of the client: addresses, and the physical network
-// of an L2Domain.
+// OnSegment translates text to the segment of the client: the addresses of the provider segment, which docs/examples
+// have as well, and the physical network of an L2Domain.
 func (n Network) OnSegment(text string) string {
 	first := func(family int) string {
 		subnet := n.Served().Subnets[family].Addr().String()
 		return strings.TrimSuffix(strings.TrimSuffix(subnet, "0"), "::")
 	}
+	network := "physicalNetwork: " + n.PhysicalNetwork()
 	return strings.NewReplacer("10.50.0.", first(0), "fd00:50:", first(1)+":",
-		"physicalNetwork: provider", "physicalNetwork: "+n.PhysicalNetwork()).Replace(text)
+		"physicalNetwork: provider", network, "physicalNetwork: physnet", network).Replace(text)
 }
 
 // Uplink returns the link of each node to that segment.
