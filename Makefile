@@ -144,7 +144,7 @@ site: ## the pages of docs/ as a website, into _output/site (mkdocs and mkdocs-m
 images: ## the images of all architectures as one manifest list (buildah, podman or docker)
 	@contrib/images.sh $(VERSION)
 
-release: ## manifests, bill of materials and checksums of VERSION into _output/release
+release: ## all files of VERSION into _output/release: manifests, chart, images, plugins, checksums
 	@contrib/release.sh $(VERSION)
 
 release-test: ## the images, the files of a release, and the chart

@@ -5,6 +5,9 @@
 # image is needed.
 #
 #   contrib/images.sh VERSION [ARCH...]     default: amd64 arm64 ppc64le s390x
+#
+# With ARCHIVES=DIRECTORY it also writes an archive per architecture there, which `docker load`, `podman load` and
+# `ctr images import` accept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${1:?VERSION}
@@ -43,13 +46,27 @@ done
 case ${tool##*/} in
 docker)
 	docker build --platform "linux/${architectures[0]}" -f "$contexts/${architectures[0]}/Containerfile" -t "$image" \
-		"$contexts/${architectures[0]}"
+		--iidfile "$contexts/${architectures[0]}/id" "$contexts/${architectures[0]}"
 	;;
 *)
 	"$tool" manifest rm "$image" 2>/dev/null || true
 	for arch in "${architectures[@]}"; do
-		"$tool" build --platform "linux/$arch" --manifest "$image" -f "$contexts/$arch/Containerfile" "$contexts/$arch"
+		"$tool" build --platform "linux/$arch" --manifest "$image" -f "$contexts/$arch/Containerfile" \
+			--iidfile "$contexts/$arch/id" "$contexts/$arch"
 	done
 	;;
 esac
+save() { # save ARCH FILE: the image of an architecture
+	case ${tool##*/} in
+	docker) docker save -o "$2" "$image" ;;
+	*) "$tool" push "$(cat "$contexts/$1/id")" "docker-archive:$2:$image" ;;
+	esac
+}
+if [[ -n ${ARCHIVES:-} ]]; then
+	for arch in "${architectures[@]}"; do
+		archive=$ARCHIVES/ovnkube-slb-$version-linux-$arch.tar
+		rm -f "$archive"
+		save "$arch" "$archive"
+	done
+fi
 echo "$image: ${architectures[*]}"

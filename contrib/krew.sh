@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 version=${1:?version, for example v1.2.3}
 url=${2:?URL of the directory with the archives}
 out=_output/krew
+rm -rf "$out"
 mkdir -p "$out"
 manifest=$out/slb.yaml
 sed -e "s|VERSION$|$version|" -e "s|URL/|$url/|" dist/krew/slb.yaml >"$manifest"

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Writes what a release consists of besides its images into _output/release: one manifest to apply per flavour, the
-# chart, a software bill of materials of the program (CycloneDX), and checksums.
+# Writes what a release consists of into _output/release: one manifest to apply per flavour, the chart, an archive of the
+# image per architecture, archives of the kubectl plugin with their manifest for krew, a software bill of materials of the
+# program (CycloneDX), and checksums. It needs buildah, podman or docker (contrib/images.sh).
 #
 #   contrib/release.sh VERSION
+#
+# ARCHITECTURES (default "amd64 arm64") limits the images, PLATFORMS the plugins (contrib/krew.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${1:?VERSION}
@@ -24,11 +27,13 @@ done
 
 contrib/helm.sh package dist/chart --version "${version#v}" --app-version "$version" --destination "$out"
 
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
-program=$stage/ovnkube-slb
-CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$program" ./go-controller/cmd/ovnkube-slb
+read -ra architectures <<<"${ARCHITECTURES:-amd64 arm64}"
+ARCHIVES=$PWD/$out contrib/images.sh "$version" "${architectures[@]}"
+
+contrib/krew.sh "$version" "https://github.com/ovnkube-slb/ovnkube-slb/releases/download/$version"
+cp _output/krew/*.tar.gz _output/krew/slb.yaml "$out"
+
 go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -version "$version" \
-	-output "$out/ovnkube-slb.cdx.json" "$program"
+	-output "$out/ovnkube-slb.cdx.json" "_output/images/$version/${architectures[0]}/out/ovnkube-slb"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 ls -l "$out"

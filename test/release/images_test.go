@@ -47,17 +47,7 @@ type config struct {
 
 // TestImagesHaveProgramsOfTheirArchitecture builds the images and reads what a registry would have.
 func TestImagesHaveProgramsOfTheirArchitecture(t *testing.T) {
-	contract.Test(t, "buildah")
-	dir := t.TempDir()
-	storage := filepath.Join(dir, "storage.conf")
-	text := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"),
-		filepath.Join(dir, "run"))
-	if err := os.WriteFile(storage, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("CONTAINERS_STORAGE_CONF", storage)
-	t.Setenv("CONTAINER_TOOL", "buildah")
-	t.Setenv("BUILDAH_ISOLATION", "chroot")
+	dir := useBuildah(t)
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	run(t, "contrib/images.sh", version, "amd64", "arm64")
 	layout := filepath.Join(dir, "layout")
@@ -103,6 +93,23 @@ func TestImagesHaveProgramsOfTheirArchitecture(t *testing.T) {
 	if slices.Sort(got); !slices.Equal(got, []string{"amd64", "arm64"}) {
 		t.Errorf("images for %v", got)
 	}
+}
+
+// useBuildah lets contrib/images.sh use buildah with a storage of its own, and returns a directory.
+func useBuildah(t *testing.T) string {
+	t.Helper()
+	contract.Test(t, "buildah")
+	dir := t.TempDir()
+	storage := filepath.Join(dir, "storage.conf")
+	text := fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"),
+		filepath.Join(dir, "run"))
+	if err := os.WriteFile(storage, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CONTAINERS_STORAGE_CONF", storage)
+	t.Setenv("CONTAINER_TOOL", "buildah")
+	t.Setenv("BUILDAH_ISOLATION", "chroot")
+	return dir
 }
 
 func TestImagesHaveVersionsAsTags(t *testing.T) {
@@ -163,7 +170,13 @@ func unpack(t *testing.T, file string, files map[string][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for archive := tar.NewReader(unzipped); ; {
+	untar(t, unzipped, files)
+}
+
+// untar adds the regular files of an archive.
+func untar(t *testing.T, from io.Reader, files map[string][]byte) {
+	t.Helper()
+	for archive := tar.NewReader(from); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return

@@ -3,7 +3,10 @@
 package release
 
 import (
+	"crypto/sha256"
 	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,8 +15,11 @@ import (
 	"testing"
 )
 
-// TestReleaseHasManifestsOfItsVersionAndAllModules checks the files of a release.
-func TestReleaseHasManifestsOfItsVersionAndAllModules(t *testing.T) {
+// TestReleaseHasWhatInstallsIt checks the files of a release for one architecture.
+func TestReleaseHasWhatInstallsIt(t *testing.T) {
+	useBuildah(t)
+	t.Setenv("ARCHITECTURES", "amd64")
+	t.Setenv("PLATFORMS", "linux-amd64")
 	run(t, "contrib/release.sh", version)
 	out := filepath.Join(root, "_output/release")
 	images := regexp.MustCompile(`(?m)^ *image: (.*)$`)
@@ -32,6 +38,8 @@ func TestReleaseHasManifestsOfItsVersionAndAllModules(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(out, "ovnkube-slb-"+strings.TrimPrefix(version, "v")+".tgz")); err != nil {
 		t.Error(err)
 	}
+	checkImage(t, filepath.Join(out, "ovnkube-slb-"+version+"-linux-amd64.tar"))
+	checkPlugin(t, out)
 
 	info, err := buildinfo.ReadFile(filepath.Join(root, "_output/bin/ovnkube-slb"))
 	if err != nil {
@@ -65,6 +73,60 @@ func TestReleaseHasManifestsOfItsVersionAndAllModules(t *testing.T) {
 	}
 	if lines := strings.Count(string(sums), "\n"); lines != len(files)-1 {
 		t.Errorf("checksums of %d files, want %d", lines, len(files)-1)
+	}
+}
+
+// checkImage checks an archive as `docker load` and `ctr images import` read it: not compressed, with a list of images.
+func checkImage(t *testing.T, archive string) {
+	t.Helper()
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	files := map[string][]byte{}
+	untar(t, f, files)
+	var images []struct {
+		Config   string
+		RepoTags []string
+		Layers   []string
+	}
+	if err := json.Unmarshal(files["manifest.json"], &images); err != nil {
+		t.Fatal(err)
+	}
+	if len(images) != 1 || !slices.Equal(images[0].RepoTags, []string{image + ":" + version}) {
+		t.Fatalf("images of the archive: %+v", images)
+	}
+	for _, name := range append(images[0].Layers, images[0].Config) {
+		if len(files[name]) == 0 {
+			t.Errorf("the archive has no %s", name)
+		}
+	}
+}
+
+// checkPlugin checks the archive of the plugin, and that the manifest for krew has its checksum.
+func checkPlugin(t *testing.T, out string) {
+	t.Helper()
+	archive := filepath.Join(out, "kubectl-slb-linux-amd64.tar.gz")
+	files := map[string][]byte{}
+	unpack(t, archive, files)
+	program := filepath.Join(t.TempDir(), "kubectl-slb")
+	if err := os.WriteFile(program, files["kubectl-slb"], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, program, "--version"); !strings.Contains(got, version) {
+		t.Errorf("the plugin has version %s, want %s", got, version)
+	}
+	text, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(filepath.Join(out, "slb.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := fmt.Sprintf("sha256: %x", sha256.Sum256(text)); !strings.Contains(string(manifest), sum) {
+		t.Errorf("the manifest for krew has no %s", sum)
 	}
 }
 
