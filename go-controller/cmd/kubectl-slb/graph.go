@@ -22,8 +22,9 @@ func graphCommand() *cli.Command {
 	var o graphOptions
 	return &cli.Command{
 		Name:  "graph",
-		Usage: "draw L2Domains, shards, gateways and addresses as SVG",
-		Description: `Green lines lead from each shard to its active gateway, dashed ones to the others.
+		Usage: "draw L2Domains, gateways, addresses and BGP as SVG",
+		Description: `Green lines lead from each shard to its active gateway, dashed ones to the next. With BGP, green lines lead
+from nodes to the peers to which they advertise, red ones to those without a session.
 
 Examples:
   kubectl slb graph --file slb.svg`,
@@ -43,6 +44,9 @@ Examples:
 			}
 			if err != nil {
 				return err
+			}
+			if missing := requireRead(cluster, decisive()...); missing != nil {
+				fmt.Fprintf(c.App.ErrWriter, "note: BGP is not drawn, or not all of it: %v\n", missing)
 			}
 			picture := graph.Render(cluster, time.Now())
 			if o.file == "" {

@@ -316,3 +316,19 @@ func (c *Case) shardState(words []string) error {
 	c.World.ShardStates[world.ShardID{Domain: domain, Index: index}] = state
 	return nil
 }
+
+// File checks that a whole file is as got, or rewrites it with -update.
+func File(t *testing.T, file, got string) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if string(want) == got {
+		return
+	}
+	if !*update {
+		t.Errorf("%s is not what the code makes (-update rewrites it); read: %v", file, err)
+		return
+	}
+	if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // a source file
+		t.Fatal(err)
+	}
+}
