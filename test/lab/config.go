@@ -109,6 +109,8 @@ type Lab struct {
 	Name  string
 	Dir   string
 	Nodes []Node
+	// Notes receives a line when a program that was started may not read what its flags need. Nil discards it.
+	Notes io.Writer
 
 	state state
 }

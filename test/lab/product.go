@@ -64,15 +64,28 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return poll(ctx, func() error {
+	return l.awaitReady(ctx, centralNetns, func() error {
 		p, err := l.Controller()
-		if err != nil {
+		if err == nil && !p.Alive() {
+			err = fmt.Errorf("the controller ended: see %s", p.Log())
+		}
+		return err
+	})
+}
+
+// awaitReady waits until the program in a namespace says that it is ready. It notes at once what the API server does not
+// allow: the manifests may be those of another flavour. alive returns an error if the program is not running.
+func (l *Lab) awaitReady(ctx context.Context, netns string, alive func() error) error {
+	noted := false
+	return poll(ctx, func() error {
+		if err := alive(); err != nil {
 			return err
 		}
-		if !p.Alive() {
-			return fmt.Errorf("the controller ended: see %s", p.Log())
+		_, err := l.Exec(ctx, netns, "curl", "-s", "--fail-with-body", "-m1", "http://"+HealthAddress+"/readyz")
+		if err != nil && !noted && l.Notes != nil && strings.Contains(err.Error(), "is forbidden") {
+			noted = true
+			fmt.Fprintf(l.Notes, "The manifests do not grant what the flags need: %v\n", err)
 		}
-		_, err = l.Exec(ctx, centralNetns, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
 		return err
 	})
 }
@@ -129,10 +142,7 @@ func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...str
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return poll(ctx, func() error {
-		_, err := l.Exec(ctx, node, "curl", "-sf", "-m1", "http://"+HealthAddress+"/readyz")
-		return err
-	})
+	return l.awaitReady(ctx, node, func() error { return nil })
 }
 
 // StartGuardWithoutAPIServer starts the node agent so that it can't reach the API server.

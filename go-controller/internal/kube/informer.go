@@ -5,7 +5,9 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +33,41 @@ import (
 // NewPlanInformer returns an informer for ServicePlans. It calls on as newInformer does.
 func NewPlanInformer(ours *Clients, on func(old, now *v1alpha1.ServicePlan)) cache.Controller {
 	return newInformer(ours.Plans, &v1alpha1.ServicePlan{}, whole[*v1alpha1.ServicePlan], on)
+}
+
+// informer is a controller that knows why it has not read anything.
+type informer struct {
+	cache.Controller
+	refused atomic.Pointer[string] // the last error of a list or watch
+}
+
+// note keeps the error of a list or watch, nil included, and returns it.
+func (i *informer) note(err error) error {
+	i.refused.Store(nil)
+	if err != nil {
+		text := err.Error()
+		i.refused.Store(&text)
+	}
+	return err
+}
+
+// Unread returns which of some informers, by resource, have not read the objects that existed at the start, each with
+// the last error of the API server, as one that forbids to list them: the manifests of another flavour may grant less
+// than this process needs. It returns nil if all have.
+func Unread(informers map[string]cache.Controller) (unread []string) {
+	for _, resource := range slices.Sorted(maps.Keys(informers)) {
+		c := informers[resource]
+		if c.HasSynced() {
+			continue
+		}
+		if i, ok := c.(*informer); ok {
+			if why := i.refused.Load(); why != nil {
+				resource += " (" + *why + ")"
+			}
+		}
+		unread = append(unread, resource)
+	}
+	return unread
 }
 
 // WaitForInformer returns true once an informer has read the objects that existed at the start, and false if ctx is
@@ -173,7 +210,8 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 		}
 		return o // already converted by keep
 	}
-	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+	made := &informer{}
+	_, made.Controller = cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				// Without watch lists, client-go lists with resourceVersion "0", for which the API server may return
@@ -183,12 +221,15 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 					o.ResourceVersion = ""
 				}
 				page, err := client.List(ctx, o)
-				if err != nil {
+				if made.note(err) != nil {
 					return nil, err
 				}
 				return trimmed(page, trim)
 			},
-			WatchFuncWithContext: client.Watch,
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				w, err := client.Watch(ctx, o)
+				return w, made.note(err)
+			},
 		}, client),
 		ObjectType: empty,
 		Transform: func(o any) (any, error) {
@@ -215,7 +256,7 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 			},
 		},
 	})
-	return controller
+	return made
 }
 
 // trimmed returns a page of a list with trimmed objects. The informer itself trims objects only when it has all pages,

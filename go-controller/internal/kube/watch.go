@@ -148,12 +148,7 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 
 // Healthy returns an error that names the resources that have not been read yet, nil if there are none.
 func (w *Watch) Healthy() error {
-	var missing []string
-	for resource, c := range w.needed {
-		if !c.HasSynced() {
-			missing = append(missing, resource)
-		}
-	}
+	missing := Unread(w.needed)
 	for _, o := range w.openShift {
 		if !o.hasSynced() {
 			missing = append(missing, o.String())

@@ -5,8 +5,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,12 +52,7 @@ func (a *Agent) wait(ctx context.Context) bool {
 
 // unreadObjects returns which published objects have not been read yet, or nil.
 func (a *Agent) unreadObjects() error {
-	var unread []string
-	for _, name := range slices.Sorted(maps.Keys(a.informers)) {
-		if !a.informers[name].HasSynced() {
-			unread = append(unread, name)
-		}
-	}
+	unread := kube.Unread(a.informers)
 	if len(unread) == 0 {
 		return nil
 	}

@@ -84,6 +84,7 @@ func onLab(do func(c *cli.Context, l *lab.Lab) error) cli.ActionFunc {
 		if err != nil {
 			return err
 		}
+		l.Notes = c.App.ErrWriter
 		return do(c, l)
 	}
 }
