@@ -18,7 +18,8 @@ import (
 type explainOptions struct {
 	connection
 	output
-	from string
+	from  string
+	probe bool
 }
 
 // Validate returns the first problem with the options, with its flag and value.
@@ -42,10 +43,13 @@ Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.
 
 Examples:
   kubectl slb explain web -n shop
-  kubectl slb explain shop/web --from 198.51.100.7`,
+  kubectl slb explain shop/web --from 198.51.100.7
+  kubectl slb explain shop/web --probe`,
 		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
-				"admitted, and answers for its IP family"}),
+				"admitted, and answers for its IP family"},
+			&cli.BoolFlag{Name: "probe", Destination: &o.probe, Usage: "open a TCP connection from this machine to each " +
+				"address and port, and say what was observed"}),
 		Action: func(c *cli.Context) error {
 			if err := o.Validate(); err != nil {
 				return err
@@ -70,7 +74,12 @@ func (o *explainOptions) run(c *cli.Context, name string) error {
 		return err
 	}
 	from, _ := netip.ParseAddr(o.from) // validated
-	result := explain.Explain(cluster, explain.Question{Service: key, From: from, Now: time.Now()})
+	question := explain.Question{Service: key, From: from}
+	if o.probe {
+		question.Probes = probe(c.Context, explain.Targets(cluster.Service(key), from))
+	}
+	question.Now = time.Now()
+	result := explain.Explain(cluster, question)
 	if done, err := o.printAs(c.App.Writer, result); err != nil {
 		return err
 	} else if !done {

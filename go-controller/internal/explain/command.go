@@ -20,7 +20,7 @@ import (
 
 // advice returns a command with what it is good for. What only shows more is not promised to mend anything.
 func advice(command string) string {
-	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|status))|ip link show)\b`)
+	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|status))|ip (link show|route get))\b`)
 	if changesNothing.MatchString(command) && !strings.Contains(command, "| kubectl ") {
 		return "to see more: " + command
 	}

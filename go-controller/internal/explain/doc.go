@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - The result depends only on the objects and on the question. There is no clock and no I/O.
-//   - A link is OK only if an object shows it. What no object shows is Unknown.
+//   - A link is OK only if an object shows it, or a probe that the caller made. What nothing shows is Unknown.
 //   - The links are in the order of the path. Each is judged by itself, so that a fault that the controller has not
 //     seen yet is reported, too. The conditions of the Service decide what only the controller can see.
 //   - With the address of a client, domains, shards, gateways, rows, endpoints and routes are those of the Service's

@@ -50,6 +50,7 @@ const (
 	LinkClients   = "clients"
 	LinkEndpoints = "endpoints"
 	LinkBGP       = "bgp"
+	LinkProbe     = "probe"
 )
 
 // Link is one link of the path.
@@ -93,6 +94,8 @@ type Question struct {
 	// for any client, and the answer is about all addresses.
 	From netip.Addr
 	Now  time.Time
+	// Probes are what the machine of the user observed. Nil means that it did not probe.
+	Probes []Probe
 }
 
 // path is the state of one explanation.
@@ -117,6 +120,7 @@ type path struct {
 func Explain(o *objects.Objects, q Question) *Result {
 	p := newPath(o, q)
 	p.follow()
+	p.addProbes()
 	r := &Result{Service: q.Service.String(), Links: p.links, Reachable: Yes}
 	for _, a := range convert.Assigned(p.object) {
 		r.Addresses = append(r.Addresses, a.String())
@@ -131,7 +135,14 @@ func Explain(o *objects.Objects, q Question) *Result {
 			break
 		}
 	}
+	if r.Reachable == Maybe && q.answered() {
+		r.FirstBroken, r.Reachable = nil, Yes // observed, whatever no object shows
+	}
 	r.Notes = p.notes()
+	if r.Reachable == No && q.answered() {
+		r.Notes = append(r.Notes, "this machine was answered, although a link is broken: other clients, or new connections, "+
+			"may not be")
+	}
 	printable.Clean(r)
 	return r
 }

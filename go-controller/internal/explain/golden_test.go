@@ -65,6 +65,7 @@ type scenario struct {
 //	observed        what the controller observes: lines "unclaimed", "unapplied", "untranslated",
 //	                "rival CHASSIS", "unreachable TEXT" and "conflict ADDRESS MAC"
 //	from            the address of a client
+//	probes          what the user's machine observed: lines "ADDRESS:PORT [REASON MESSAGE]"
 //	leader          when the controller has renewed its Lease (RFC 3339), or none
 //	unread          resources that the user must not read
 //	want            the explanation
@@ -131,6 +132,13 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 			}
 		case "from":
 			s.question.From = netip.MustParseAddr(lines[0])
+		case "probes":
+			for _, line := range lines {
+				to, failure, _ := strings.Cut(line, " ")
+				o := Probe{To: netip.MustParseAddrPort(to), From: netip.MustParseAddr("192.0.2.7")}
+				o.Reason, o.Message, _ = strings.Cut(failure, " ")
+				s.question.Probes = append(s.question.Probes, o)
+			}
 		case "leader":
 			s.leader = lines[0]
 		case "unread":

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,11 +18,17 @@ func Plain(_ State, text string) string { return text }
 func (r *Result) Text(paint Paint) string {
 	var b strings.Builder
 	state, answer := OK, "reachable, as far as the cluster shows"
+	if slices.ContainsFunc(r.Links, func(l Link) bool { return l.Name == LinkProbe && l.State == OK }) {
+		answer = "reachable from this machine"
+	}
 	switch r.Reachable {
 	case No:
 		state, answer = Broken, "not reachable"
 	case Maybe:
 		state, answer = Unknown, "not known to be reachable"
+	}
+	if r.FirstBroken != nil && r.FirstBroken.Name == LinkProbe {
+		answer += " from this machine"
 	}
 	subject := r.Service
 	if len(r.Addresses) > 0 {
