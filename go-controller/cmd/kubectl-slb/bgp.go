@@ -85,17 +85,21 @@ type nodeSession struct {
 	v1alpha1.BGPSession
 }
 
-// problem returns the last error of a session unless it is over: the session was established after it, and the error is
-// not that it lacks a family. An Idle session that ended without an error, as that of a node that drains, still has the
+// problem returns what prevents BFD, and the last error of a session unless it is over: the session was established
+// after it, and the error is not that it lacks a family. An Idle session that ended without an error, as that of a node that drains, still has the
 // one of an earlier outage.
 func (s *nodeSession) problem() string {
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
 	lacks := strings.Contains(s.LastError, "not negotiated")
-	if s.State == v1alpha1.BGPEstablished && !lacks || before {
-		return ""
+	var problems []string
+	if (s.State != v1alpha1.BGPEstablished || lacks) && !before && s.LastError != "" {
+		problems = append(problems, s.LastError)
 	}
-	return s.LastError
+	if s.BFDError != "" {
+		problems = append(problems, "BFD: "+s.BFDError)
+	}
+	return strings.Join(problems, "; ")
 }
 
 // sessions returns the sessions of all nodes, by node and peer.

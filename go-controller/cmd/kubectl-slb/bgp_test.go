@@ -35,4 +35,8 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	s := nodeSession{BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPEstablished, BFDError: "TTL 254"}}
+	if got := s.problem(); got != "BFD: TTL 254" {
+		t.Errorf("a session without BFD: %q", got)
+	}
 }

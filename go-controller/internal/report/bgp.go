@@ -172,10 +172,13 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
-	var lack, silent []string
-	var why, whySilent string
+	var lack, silent, unguarded []string
+	var why, whySilent, whyBFD string
 	for _, n := range keepers {
 		s, reports := v.World.Sessions[n][peer]
+		if s.BFDProblem != "" && !s.Unknown {
+			unguarded, whyBFD = append(unguarded, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
+		}
 		switch {
 		case s.Established:
 			continue
@@ -191,7 +194,11 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 		lack = append(lack, n)
 	}
 	firstFew := func(names []string) string { return strings.Join(names[:min(len(names), maxNamed)], ", ") }
-	var unknown, lacking string
+	var unknown, lacking, withoutBFD string
+	if len(unguarded) > 0 {
+		withoutBFD = fmt.Sprintf("BFD does not work on %d of %s: %s%s", len(unguarded),
+			world.Count(len(keepers), "node"), firstFew(unguarded), whyBFD)
+	}
 	if len(silent) > 0 {
 		unknown = fmt.Sprintf("the state of the session on %d of %s is unknown: %s%s",
 			len(silent), world.Count(len(keepers), "node"), firstFew(silent), whySilent)
@@ -214,11 +221,11 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),
 		}
 	case len(lack) > 0:
-		return not(v1alpha1.ReasonSessionsDown, sentences(lacking, unknown))
+		return not(v1alpha1.ReasonSessionsDown, sentences(lacking, unknown, withoutBFD))
 	}
 	return kube.Verdict{
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "established session on " + world.Count(len(keepers), "node"),
+		Message: sentences("established session on "+world.Count(len(keepers), "node"), withoutBFD),
 	}
 }
 

@@ -195,6 +195,12 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
 			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 				Message: "established session on 2 nodes"}},
+		"BFD does not work": {func(w *world.Snapshot) {
+			w.Nodes[2].Draining = "label"
+			w.Sessions["n2"] = map[string]world.PeerSession{"tor": {Established: true, BFDProblem: "another agent has the port"}}
+		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+			Message: "established session on 2 nodes; BFD does not work on 1 of 2 nodes: n2; " +
+				"node n2: another agent has the port"}},
 		"no node reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
 				Message: "no established session on 3 nodes; node n1 does not report it"}},

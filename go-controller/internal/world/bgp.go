@@ -83,6 +83,8 @@ type PeerSession struct {
 	Unknown bool
 	// Problem is the reason why the session is not Established, as far as the node knows.
 	Problem string
+	// BFDProblem is why BFD does not work, as far as the node knows; empty if nothing prevents it.
+	BFDProblem string
 	// WithoutIPv4 and WithoutIPv6 mean that the session is Established and does not have the family. Both are false if
 	// an older daemon does not report families.
 	WithoutIPv4, WithoutIPv6 bool

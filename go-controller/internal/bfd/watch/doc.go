@@ -10,6 +10,6 @@
 //   - A packet belongs to a session only if it came from the peer's address, to the port of the session's kind, through
 //     its interface if it has one, with the TTL that the kind requires, and with the session's discriminator once the
 //     peer knows it.
-//   - Sockets are open only while sessions need them, and are not shared. If another BFD daemon uses the port, the
-//     sessions report an error, and the port is opened again every second.
+//   - Sockets are open only while sessions need them. The ports are shared with another BFD daemon of the node, as
+//     FRR's bfdd: each gets its packets, whichever starts first, and neither keeps the other from starting.
 package watch

@@ -19,17 +19,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 )
 
-// bfdd is FRR in the router's namespace.
+// bfdd is an FRR.
 type bfdd struct{ frr.Router }
 
-func (n site) startBFDD(t *testing.T) bfdd {
+func (n site) startBFDD(t *testing.T) bfdd { t.Helper(); return startBFDD(t, n.router) }
+
+// startBFDD starts FRR in a namespace.
+func startBFDD(t *testing.T, netns string) bfdd {
 	t.Helper()
 	contract.TestAsRoot(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the user frr needs access
 		t.Fatal(err)
 	}
-	d := bfdd{frr.Router{Name: n.router, Dir: dir, Netns: n.router}}
+	d := bfdd{frr.Router{Name: netns, Dir: dir, Netns: netns}}
 	t.Cleanup(func() {
 		if err := d.Kill(); err != nil {
 			t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -66,29 +65,6 @@ func (n *kernel) wait(until time.Time) error {
 
 func (n *kernel) close() { _ = unix.Close(n.wakeup) }
 
-// listen implements network. The port is bound exclusively: with SO_REUSEADDR, one of two daemons would receive the
-// packets of both.
-func (n *kernel) listen(k kind) (receiver, error) {
-	fd, err := udp(k)
-	if err != nil {
-		return nil, err
-	}
-	options := []option{{unix.IPPROTO_IP, unix.IP_RECVTTL, 1}, {unix.IPPROTO_IP, unix.IP_PKTINFO, 1}}
-	if k&overIPv6 != 0 {
-		options = []option{{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1}, {unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1}}
-	}
-	// The options are set first, so that no packet is received without its TTL.
-	if err = set(fd, options...); err == nil {
-		err = os.NewSyscallError("bind", unix.Bind(fd, sockaddr(netip.Addr{}, k, k.port(), 0)))
-	}
-	if err != nil {
-		_ = unix.Close(fd) // it was not used yet
-		return nil, err
-	}
-	n.ports[k] = &kernelPort{kernel: n, kind: k, fd: fd}
-	return n.ports[k], nil
-}
-
 // dial implements network.
 func (n *kernel) dial(t Target, k kind, source uint16) (way transmitter, device int, err error) {
 	if !t.Peer.IsValid() || t.Local.IsValid() && t.Local.Is4() != t.Peer.Is4() {
@@ -137,66 +113,3 @@ func (s *kernelWay) write(b []byte) error {
 }
 
 func (s *kernelWay) close() { _ = unix.Close(s.fd) } // all packets have been sent
-
-// kernelPort is the socket that receives the packets of all sessions of a kind.
-type kernelPort struct {
-	kernel *kernel
-	kind   kind
-	fd     int
-
-	payload, control [128]byte
-}
-
-func (p *kernelPort) close() {
-	p.kernel.ports[p.kind] = nil
-	_ = unix.Close(p.fd) // unread packets are not needed
-}
-
-// read implements receiver. An error of the socket concerns a packet that was sent, or means that there is nothing to
-// read.
-func (p *kernelPort) read(take func(datagram)) {
-	for range atOnce {
-		n, controls, _, from, err := unix.Recvmsg(p.fd, p.payload[:], p.control[:], unix.MSG_DONTWAIT)
-		if err != nil {
-			return
-		}
-		d := datagram{payload: p.payload[:n]}
-		switch sa := from.(type) {
-		case *unix.SockaddrInet4:
-			d.from = netip.AddrFrom4(sa.Addr)
-		case *unix.SockaddrInet6:
-			d.from = netip.AddrFrom16(sa.Addr)
-		}
-		if d.ancillary(p.control[:controls]) {
-			take(d)
-		}
-	}
-}
-
-// ancillary reads the TTL, the interface and the destination: ip(7), ipv6(7). It returns false if one is missing.
-func (d *datagram) ancillary(control []byte) bool {
-	const inPktinfo, in6Pktinfo = 12, 20 // sizes of the structs
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return false
-	}
-	got := 0
-	for _, m := range messages {
-		is := [2]int32{m.Header.Level, m.Header.Type}
-		switch {
-		case (is == [2]int32{unix.IPPROTO_IP, unix.IP_TTL} || is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT}) &&
-			len(m.Data) >= 4:
-			d.ttl = int(binary.NativeEndian.Uint32(m.Data))
-		case is == [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO} && len(m.Data) >= inPktinfo:
-			d.device = int(binary.NativeEndian.Uint32(m.Data))
-			d.to = netip.AddrFrom4([4]byte(m.Data[8:]))
-		case is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO} && len(m.Data) >= in6Pktinfo:
-			d.to = netip.AddrFrom16([16]byte(m.Data))
-			d.device = int(binary.NativeEndian.Uint32(m.Data[16:]))
-		default:
-			continue
-		}
-		got++
-	}
-	return got == 2
-}

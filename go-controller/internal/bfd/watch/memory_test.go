@@ -43,7 +43,7 @@ type host struct {
 
 	// The fields below are guarded by segment.mu.
 	addrs map[netip.Addr]bool
-	// taken are the ports that another process has, pending the packets that wait in our open ports.
+	// taken are the ports that another agent has, pending the packets that wait in our open ports.
 	taken   map[kind]bool
 	pending map[kind][]datagram
 	// suspended is until when the process does not run.
@@ -94,6 +94,8 @@ func (h *host) wake() {
 	}
 }
 
+func (*host) hold(kind, datagram) (interface{ close() }, error) { return &host{}, nil }
+
 func (*host) close() {}
 
 // set changes the host.
@@ -119,7 +121,7 @@ func (w memoryWay) write(b []byte) error {
 	if s.lossy {
 		return nil
 	}
-	d := datagram{from: w.Local, to: w.Peer, ttl: 255, payload: bytes.Clone(b)}
+	d := datagram{from: w.Local, to: w.Peer, ttl: 255, source: firstSource, payload: bytes.Clone(b)}
 	s.flying = append(s.flying, packet{d, w.kind})
 	// Timers of the same instant fire in any order: each delivers the packet that was sent first, not its own.
 	time.AfterFunc(latency, s.deliver)

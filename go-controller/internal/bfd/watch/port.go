@@ -21,7 +21,7 @@ type port struct {
 func (p *port) open(n network) {
 	r, err := n.listen(p.kind)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("another BFD daemon of this node has the port (FRR's bfdd?): %w", err)
+		err = fmt.Errorf("another agent of ovnkube-slb on this node receives it: %w", err)
 	}
 	if err != nil {
 		p.err = fmt.Errorf("receive BFD over %s on UDP port %d: %w", p.kind, p.kind.port(), err)

@@ -21,6 +21,27 @@ type sender struct {
 	source uint16
 	// device is that of network.dial.
 	device int
+	// held is what network.hold returned for packets from source port holds of the peer; nil if nothing is held.
+	held  interface{ close() }
+	holds uint16
+}
+
+// hold holds the port for packets like d, which came from the peer. Without it, the peer gets ICMP port unreachable,
+// which does no harm to BFD; so an error is not reported, and the next source port is tried.
+func (s *sender) hold(k kind, d datagram) {
+	if s.holds == d.source {
+		return
+	}
+	s.release()
+	s.holds = d.source
+	s.held, _ = s.network.hold(k, d)
+}
+
+func (s *sender) release() {
+	if s.held != nil {
+		s.held.close()
+	}
+	s.held, s.holds = nil, 0
 }
 
 // open opens the way with a source port that none of our other sessions uses.
@@ -63,4 +84,5 @@ func (s *sender) close() {
 		s.way.close()
 	}
 	s.way = nil
+	s.release()
 }

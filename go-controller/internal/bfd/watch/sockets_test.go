@@ -106,8 +106,8 @@ func TestPacketsOfOtherSendersAreIgnored(t *testing.T) {
 	}
 }
 
-// The error names another daemon that uses the port, which is open to one process only.
-func TestPortOfAnotherProcessIsNotShared(t *testing.T) {
+// The error names another agent that uses the port: the peer would see two senders with one address.
+func TestPortOfAnotherAgentIsNotShared(t *testing.T) {
 	t.Parallel()
 	n := newSite(t)
 	old, young := n.run(t, n.node), n.run(t, n.node)
@@ -116,7 +116,7 @@ func TestPortOfAnotherProcessIsNotShared(t *testing.T) {
 	old.await(t, "peer", "sending", func(s Session) bool { return s.Interval > 0 })
 	young.Watch("peer", first)
 	young.await(t, "peer", "without a port", func(s Session) bool {
-		return errors.Is(s.Err, syscall.EADDRINUSE) && strings.Contains(s.Err.Error(), "UDP port 3784: another BFD daemon")
+		return errors.Is(s.Err, syscall.EADDRINUSE) && strings.Contains(s.Err.Error(), "UDP port 3784: another agent")
 	})
 	old.Leave("peer")
 	old.awaitGone(t, "peer")

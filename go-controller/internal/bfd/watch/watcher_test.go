@@ -120,7 +120,7 @@ func TestEndOfRunDoesNotInformThePeer(t *testing.T) {
 	})
 }
 
-// The session reports that another daemon has the port, and starts within a second after that daemon has ended.
+// The session reports that another agent has the port, and starts within a second after that agent has ended.
 func TestPortIsOpenedWhenItIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &segment{}
@@ -130,7 +130,7 @@ func TestPortIsOpenedWhenItIsFree(t *testing.T) {
 		node.Watch("peer", target(node4, router4, every(100*time.Millisecond)))
 		pass(time.Minute)
 		is := node.expect(t, "the port is taken", "peer", bfd.Down)
-		if !errors.Is(is.Err, syscall.EADDRINUSE) || !strings.Contains(is.Err.Error(), "UDP port 3784: another BFD daemon") {
+		if !errors.Is(is.Err, syscall.EADDRINUSE) || !strings.Contains(is.Err.Error(), "UDP port 3784: another agent") {
 			t.Errorf("error %v", is.Err)
 		}
 		node.Leave("peer")

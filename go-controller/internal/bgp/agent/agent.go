@@ -229,5 +229,9 @@ func (p Paths) Session(name string) speaker.Liveness {
 	if !watched {
 		return speaker.Liveness{}
 	}
-	return speaker.Liveness{State: s.State.String(), Up: s.State == bfd.Up, Failures: s.Failures}
+	is := speaker.Liveness{State: s.State.String(), Up: s.State == bfd.Up, Failures: s.Failures}
+	if s.Err != nil {
+		is.Problem = s.Err.Error()
+	}
+	return is
 }

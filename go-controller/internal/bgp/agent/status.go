@@ -212,7 +212,7 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 		}
 		switch bfd := v1alpha1.BFDSessionState(s.BFD); bfd {
 		case v1alpha1.BFDAdminDown, v1alpha1.BFDDown, v1alpha1.BFDInit, v1alpha1.BFDUp:
-			out.BFD = bfd
+			out.BFD, out.BFDError = bfd, s.BFDProblem
 		}
 		list = append(list, out)
 	}

@@ -113,6 +113,11 @@ func TestStatusOfAFailingSessionHasTheStateOfBFD(t *testing.T) {
 	if w.sees(time.Minute, failing(speaker.OpenConfirm, "Down")) {
 		t.Error("an attempt that fails in the same way is written")
 	}
+	without := failing(speaker.Connect, "Down")
+	without.BFDProblem = "another agent has the port"
+	if !w.sees(time.Minute, without) || w.have.Status.Sessions[0].BFDError != without.BFDProblem {
+		t.Error("what prevents BFD is not written")
+	}
 	if !w.sees(time.Minute, failing(speaker.Connect, "")) || w.have.Status.Sessions[0].BFD != "" {
 		t.Error("BFD that was switched off is not written")
 	}

@@ -130,7 +130,7 @@ func (s *Speaker) States() []State {
 		state := p.State()
 		if s.options.BFD != nil {
 			bfd := s.options.BFD.Session(p.name)
-			state.BFD, state.BFDFailures = bfd.State, bfd.Failures
+			state.BFD, state.BFDFailures, state.BFDProblem = bfd.State, bfd.Failures, bfd.Problem
 		}
 		states = append(states, state)
 	}

@@ -56,6 +56,8 @@ type State struct {
 	NotificationsSent, NotificationsReceived uint64
 	// BFD is the state of the BFD session (RFC 5880 section 6.2), empty if there is none.
 	BFD string
+	// BFDProblem is why BFD does not work, empty if nothing prevents it.
+	BFDProblem string
 	// BFDFailures counts how often the BFD session went down, except because of an administrator.
 	BFDFailures uint64
 }
@@ -106,4 +108,7 @@ type Liveness struct {
 	// Failures counts how often the session went down because the path failed or the peer reported it, not because of
 	// an administrator (RFC 5882 section 3.2).
 	Failures uint64
+	// Problem prevents packets from being sent or received, or is why those of the peer are rejected. It is empty if
+	// there is none.
+	Problem string
 }

@@ -209,7 +209,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 	}
 	sessions := make(map[string]world.PeerSession, len(s.Status.Sessions))
 	for _, session := range s.Status.Sessions {
-		is := world.PeerSession{Established: session.State == v1alpha1.BGPEstablished}
+		is := world.PeerSession{Established: session.State == v1alpha1.BGPEstablished, BFDProblem: session.BFDError}
 		if !is.Established {
 			is.Problem = cmp.Or(session.LastError, "the session is "+string(session.State))
 		} else if session.Families != nil {

@@ -127,6 +127,11 @@ type BGPSession struct {
 	// +optional
 	BFD BFDSessionState `json:"bfd,omitempty"`
 
+	// bfdError describes what prevents BFD packets from being sent or received, or why those of the peer are rejected.
+	//
+	// +optional
+	BFDError string `json:"bfdError,omitempty"`
+
 	// families are the address families that both sides activated (RFC 4760), IPv4 or IPv6. Routes of other families are
 	// not advertised. It is absent unless the session is Established; an empty list means no family.
 	//

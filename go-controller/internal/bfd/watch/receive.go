@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// udpHeader is the length of a UDP header (RFC 768).
+const udpHeader = 8
+
+// listen implements network. It receives copies of the packets with a raw socket, which does not take the UDP port:
+// FRR's bfdd, which opens all BFD ports at its start and aborts if it can't, gets every packet as well. A raw socket
+// also gets packets whose UDP checksum is wrong (raw(7)).
+func (n *kernel) listen(k kind) (receiver, error) {
+	lock, err := lockKind(k)
+	if err != nil {
+		return nil, err
+	}
+	p := &kernelPort{kernel: n, kind: k, lock: lock}
+	if p.fd, err = raw(k); err != nil {
+		_ = unix.Close(lock)
+		return nil, err
+	}
+	n.ports[k] = p
+	return p, nil
+}
+
+// lockKind ensures that one process of this product in a network namespace receives the packets of a kind: the peers
+// would see two senders with one address. It returns an abstract socket (unix(7)), or EADDRINUSE.
+func lockKind(k kind) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	name := fmt.Sprintf("@ovnkube-slb/bfd/%s/%d", k, k.port())
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+		_ = unix.Close(fd) // it was not used yet
+		return -1, os.NewSyscallError("bind "+name, err)
+	}
+	return fd, nil
+}
+
+// raw returns a raw socket that receives the UDP packets to the port of a kind: raw(7), ipv6(7).
+func raw(k kind) (int, error) {
+	family := unix.AF_INET
+	options := []option{{unix.IPPROTO_IP, unix.IP_RECVTTL, 1}, {unix.IPPROTO_IP, unix.IP_PKTINFO, 1}}
+	if k&overIPv6 != 0 {
+		family = unix.AF_INET6
+		options = []option{{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1}, {unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1}}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
+	if err != nil {
+		return -1, os.NewSyscallError("socket (CAP_NET_RAW is needed)", err)
+	}
+	if err = set(fd, options...); err == nil {
+		err = attach(fd, portFilter(k))
+	}
+	if err != nil {
+		_ = unix.Close(fd) // it was not used yet
+		return -1, err
+	}
+	return fd, nil
+}
+
+// portFilter accepts packets to the port of a kind. Those of IPv4 begin with the IP header, those of IPv6 with that of
+// UDP.
+func portFilter(k kind) []bpf.Instruction {
+	load := []bpf.Instruction{bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2}}
+	if k&overIPv6 != 0 {
+		load = []bpf.Instruction{bpf.LoadAbsolute{Off: 2, Size: 2}}
+	}
+	return append(load, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(k.port()), SkipFalse: 1},
+		bpf.RetConstant{Val: 1 << 16}, bpf.RetConstant{Val: 0})
+}
+
+// attach attaches a filter to a socket: socket(7), SO_ATTACH_FILTER.
+func attach(fd int, program []bpf.Instruction) error {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return fmt.Errorf("assemble a filter: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET,
+		unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
+}
+
+// kernelPort receives the packets of all sessions of a kind.
+type kernelPort struct {
+	kernel *kernel
+	kind   kind
+	// fd is the raw socket, lock that of lockKind.
+	fd, lock int
+
+	packet, control [256]byte
+}
+
+func (p *kernelPort) close() {
+	p.kernel.ports[p.kind] = nil
+	_ = unix.Close(p.fd) // unread packets are not needed
+	_ = unix.Close(p.lock)
+}
+
+// read implements receiver. An error of the socket means that there is nothing to read.
+func (p *kernelPort) read(take func(datagram)) {
+	for range atOnce {
+		n, controls, _, from, err := unix.Recvmsg(p.fd, p.packet[:], p.control[:], unix.MSG_DONTWAIT)
+		if err != nil {
+			return
+		}
+		d, ok := p.kind.datagram(p.packet[:n])
+		if !ok {
+			continue
+		}
+		switch sa := from.(type) {
+		case *unix.SockaddrInet4:
+			d.from = netip.AddrFrom4(sa.Addr)
+		case *unix.SockaddrInet6:
+			d.from = netip.AddrFrom16(sa.Addr)
+		}
+		if d.ancillary(p.control[:controls]) {
+			take(d)
+		}
+	}
+}
+
+// datagram returns the source port and the payload of a packet from a raw socket, and false if it is not to the port of
+// the kind: packets that arrive before the filter is attached are not filtered.
+func (k kind) datagram(packet []byte) (d datagram, ok bool) {
+	if k&overIPv6 == 0 {
+		const minHeader = 20
+		if len(packet) < minHeader {
+			return d, false
+		}
+		header := int(packet[0]&0xf) * 4
+		if header < minHeader || header > len(packet) {
+			return d, false
+		}
+		packet = packet[header:]
+	}
+	if len(packet) < udpHeader || binary.BigEndian.Uint16(packet[2:]) != k.port() {
+		return d, false
+	}
+	length := int(binary.BigEndian.Uint16(packet[4:]))
+	if length < udpHeader || length > len(packet) {
+		return d, false
+	}
+	return datagram{source: binary.BigEndian.Uint16(packet), payload: packet[udpHeader:length]}, true
+}
+
+// ancillary reads the TTL, the interface and the destination: ip(7), ipv6(7). It returns false if one is missing.
+func (d *datagram) ancillary(control []byte) bool {
+	const inPktinfo, in6Pktinfo = 12, 20 // sizes of the structs
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return false
+	}
+	got := 0
+	for _, m := range messages {
+		is := [2]int32{m.Header.Level, m.Header.Type}
+		switch {
+		case (is == [2]int32{unix.IPPROTO_IP, unix.IP_TTL} || is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT}) &&
+			len(m.Data) >= 4:
+			d.ttl = int(binary.NativeEndian.Uint32(m.Data))
+		case is == [2]int32{unix.IPPROTO_IP, unix.IP_PKTINFO} && len(m.Data) >= inPktinfo:
+			d.device = int(binary.NativeEndian.Uint32(m.Data))
+			d.to = netip.AddrFrom4([4]byte(m.Data[8:]))
+		case is == [2]int32{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO} && len(m.Data) >= in6Pktinfo:
+			d.to = netip.AddrFrom16([16]byte(m.Data))
+			d.device = int(binary.NativeEndian.Uint32(m.Data[16:]))
+		default:
+			continue
+		}
+		got++
+	}
+	return got == 2
+}
+
+// holder is a UDP socket that does nothing but exist.
+type holder int
+
+func (h holder) close() { _ = unix.Close(int(h)) } // nothing was read
+
+// hold implements network. Without a UDP socket for a packet, the kernel answers it with ICMP port unreachable. This
+// one is connected, so that packets of other senders go to another BFD daemon, if there is one; with SO_REUSEADDR, it
+// keeps none from binding the port.
+func (n *kernel) hold(k kind, d datagram) (interface{ close() }, error) {
+	fd, err := udp(k)
+	if err != nil {
+		return nil, err
+	}
+	err = set(fd, option{unix.SOL_SOCKET, unix.SO_RCVBUF, 0}, // what it receives must not use memory
+		option{unix.SOL_SOCKET, unix.SO_REUSEADDR, 1})
+	if err == nil {
+		err = os.NewSyscallError("bind", unix.Bind(fd, sockaddr(d.to, k, k.port(), d.device)))
+	}
+	if err == nil {
+		err = os.NewSyscallError("connect", unix.Connect(fd, sockaddr(d.from, k, d.source, d.device)))
+	}
+	if err != nil {
+		_ = unix.Close(fd) // it was not used yet
+		return nil, err
+	}
+	return holder(fd), nil
+}
