@@ -86,8 +86,8 @@ type nodeSession struct {
 }
 
 // problem returns what prevents BFD, and the last error of a session unless it is over: the session was established
-// after it, and the error is not that it lacks a family. An Idle session that ended without an error, as that of a node that drains, still has the
-// one of an earlier outage.
+// after it, and the error is not that it lacks a family. An Idle session that ended without an error, as that of a node
+// that drains, still has the one of an earlier outage.
 func (s *nodeSession) problem() string {
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds

@@ -83,7 +83,7 @@ func (o *explainOptions) run(c *cli.Context, name string) error {
 	if done, err := o.printAs(c.App.Writer, result); err != nil {
 		return err
 	} else if !done {
-		fmt.Fprint(c.App.Writer, result.Text(painter(c.App.Writer)))
+		fmt.Fprint(c.App.Writer, result.Text(painter(c.App.Writer), columns()))
 	}
 	if result.Reachable != explain.Yes {
 		return errNotReachable

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
@@ -44,6 +45,19 @@ func colours(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// maxColumns is the length of lines on a terminal: longer ones are hard to read.
+const maxColumns = 120
+
+// columns returns the width at which text for readers is wrapped: that of the terminal up to 120; 0, for never, if
+// standard output is none.
+func columns() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd())) //nolint:gosec // a file descriptor fits
+	if err != nil {
+		return 0
+	}
+	return min(width, maxColumns)
 }
 
 // painter returns the Paint for a writer.

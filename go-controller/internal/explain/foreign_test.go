@@ -100,7 +100,7 @@ func checkOutput(t *testing.T, s *scenario) {
 		}
 	})
 	control := func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }
-	if text := result.Text(Plain); strings.ContainsFunc(text, control) ||
+	if text := result.Text(Plain, 0); strings.ContainsFunc(text, control) ||
 		strings.Count(text, "to mend it: ")-strings.Count(text, `\u000a  to mend it: `) > len(result.Links) {
 		t.Fatalf("a control character, or a command of others, in %q", text)
 	}

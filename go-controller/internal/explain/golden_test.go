@@ -70,7 +70,7 @@ type scenario struct {
 //	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
-	runScenarios(t, "testdata/*.txtar", func(s *scenario) string { return Explain(s.Objects, s.question).Text(Plain) })
+	runScenarios(t, "testdata/*.txtar", func(s *scenario) string { return Explain(s.Objects, s.question).Text(Plain, 0) })
 }
 
 func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {

@@ -125,5 +125,5 @@ func (c *cluster) explain(args []string) ([]string, error) {
 		}
 		result.Links = links
 	}
-	return []string{result.Text(explain.Plain)}, nil
+	return []string{result.Text(explain.Plain, 0)}, nil
 }
