@@ -102,10 +102,10 @@ func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 	if len(external) == 0 {
 		return list
 	}
-	own := list
+	own, held := list, world.AddrSet(s.HeldExternalIPs)
 	list = slices.Clone(list)
 	for _, a := range external {
-		if slices.Contains(s.HeldExternalIPs, a) && !slices.Contains(own, a) {
+		if held(a) && !slices.Contains(own, a) {
 			list = append(list, a)
 		}
 	}

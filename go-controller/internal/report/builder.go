@@ -219,11 +219,10 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 	}
 	for _, placement := range placements {
 		node := v.active[placement.Shard]
-		if placement.Reason == "" && node != "" && !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
-			return l.VIP == placement.Addr && slices.ContainsFunc(l.Backends, func(b plan.Backend) bool {
-				return b.Node == node
-			})
-		}) {
+		onNode := func(l plan.Listener) bool {
+			return slices.ContainsFunc(l.Backends, func(b plan.Backend) bool { return b.Node == node })
+		}
+		if placement.Reason == "" && node != "" && !slices.ContainsFunc(p.ListenersFor(placement.Addr), onNode) {
 			return fmt.Sprintf("spec.externalTrafficPolicy is Local, and node %s, which holds address %s, "+
 				"has no usable endpoint", node, placement.Addr)
 		}

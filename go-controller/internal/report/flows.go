@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"net/netip"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,7 +42,7 @@ type flowState struct {
 
 // flows returns the verdict on OVN's routers and on the bridges of the active gateways of a Service's addresses.
 func (v *Builder) flows(s *world.Service) flowState {
-	placements := v.Placements.Services[s.Key]
+	placements, hosts := v.Placements.Services[s.Key], v.localHosts(s)
 	for i := range placements {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
 			return flowState{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
@@ -61,31 +62,42 @@ func (v *Builder) flows(s *world.Service) flowState {
 		case message != "":
 			return flowState{metav1.ConditionFalse, v1alpha1.ReasonStaleFlow, message}
 		}
-		if message := v.bypass(s, &placements[i], node); message != "" {
+		if message := v.bypass(hosts, &placements[i], node); message != "" {
 			return flowState{metav1.ConditionFalse, v1alpha1.ReasonUnsupported, message}
 		}
 	}
 	return flowState{}
 }
 
-// bypass describes the flow of OVN-Kubernetes that takes requests to an address past OVN, or returns an empty string if
-// there is none. With externalTrafficPolicy: Local, and a ready endpoint on the network of the node itself,
-// OVN-Kubernetes translates all requests that arrive on the bridge of its gateway to this endpoint. They have the MAC
-// address of the shard, so the node drops them.
-func (v *Builder) bypass(s *world.Service, placement *place.Placement, n *world.Node) string {
+// localHosts returns, by node, the first endpoint on the network of the node itself of a Service with
+// externalTrafficPolicy: Local. It is nil if the Service has another policy.
+func (v *Builder) localHosts(s *world.Service) map[string]netip.Addr {
 	p := v.Plans[s.Key]
-	if !s.LocalPolicy || p == nil || !v.Layout.OnGatewayBridge(placement, n) {
-		return ""
+	if !s.LocalPolicy || p == nil {
+		return nil
 	}
+	hosts := map[string]netip.Addr{}
 	for _, l := range p.Listeners {
 		for _, b := range l.Backends {
-			if b.HostNetwork && b.Node == n.Name {
-				return fmt.Sprintf("spec.externalTrafficPolicy: Local with endpoint %s on the network of node %s, the active "+
-					"gateway of address %s: OVN-Kubernetes sends all requests to this endpoint, which does not receive them "+
-					"because they have the MAC address of OVN's router; with Cluster, endpoints see the clients' own addresses, too",
-					b.Addr.Addr(), n.Name, placement.Addr)
+			if _, known := hosts[b.Node]; b.HostNetwork && !known {
+				hosts[b.Node] = b.Addr.Addr()
 			}
 		}
 	}
-	return ""
+	return hosts
+}
+
+// bypass describes the flow of OVN-Kubernetes that takes requests to an address past OVN, or returns an empty string if
+// there is none. With externalTrafficPolicy: Local, and a ready endpoint on the network of the node itself (hosts),
+// OVN-Kubernetes translates all requests that arrive on the bridge of its gateway to this endpoint. They have the MAC
+// address of the shard, so the node drops them.
+func (v *Builder) bypass(hosts map[string]netip.Addr, placement *place.Placement, n *world.Node) string {
+	host, local := hosts[n.Name]
+	if !local || !v.Layout.OnGatewayBridge(placement, n) {
+		return ""
+	}
+	return fmt.Sprintf("spec.externalTrafficPolicy: Local with endpoint %s on the network of node %s, the active "+
+		"gateway of address %s: OVN-Kubernetes sends all requests to this endpoint, which does not receive them "+
+		"because they have the MAC address of OVN's router; with Cluster, endpoints see the clients' own addresses, too",
+		host, n.Name, placement.Addr)
 }

@@ -19,8 +19,12 @@ import (
 // appliedByZones reports whether the zones of the active gateways have programmed these addresses. It returns true
 // without interconnect, and for the addresses of shards without an active gateway.
 func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
-	return !v.Layout.Interconnect || !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
-		return v.active[vip.Shard] != "" && !slices.Contains(v.World.Applied[key], vip.Addr)
+	if !v.Layout.Interconnect {
+		return true
+	}
+	applied := world.AddrSet(v.World.Applied[key])
+	return !slices.ContainsFunc(vips, func(vip plan.VIP) bool {
+		return v.active[vip.Shard] != "" && !applied(vip.Addr)
 	})
 }
 

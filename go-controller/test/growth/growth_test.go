@@ -55,22 +55,26 @@ func TestPass(t *testing.T) {
 	}
 	var m decide.State
 	var cache report.Cache
-	var assigned map[world.Key][]netip.Addr
+	var assigned, held map[world.Key][]netip.Addr
 	vips := map[string]map[string]string{} // by row
 	known := report.Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
 	for _, changed := range []bool{false, false, true} {
 		w := snapshot(shape(n, changed))
 		for _, s := range w.Services {
-			s.Assigned, s.Given = assigned[s.Key], assigned[s.Key]
+			s.Assigned, s.Given, s.HeldExternalIPs = assigned[s.Key], assigned[s.Key], held[s.Key]
+		}
+		if change := clusters[os.Getenv(shapeVariable)]; change != nil {
+			change(w)
 		}
 		d := m.Decide(w)
+		d.BGP.For(w.Nodes[0].Name)
 		builder, err := rows.NewBuilder(d.Topology, rows.Facts{Join: []netip.Prefix{netip.MustParsePrefix("100.64.0.1/16")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		assigned = map[world.Key][]netip.Addr{}
+		assigned, held = map[world.Key][]netip.Addr{}, map[world.Key][]netip.Addr{}
 		for _, s := range w.Services {
-			assigned[s.Key] = d.Allocation.Services[s.Key].Addrs
+			assigned[s.Key], held[s.Key] = d.Allocation.Services[s.Key].Addrs, d.Allocation.Services[s.Key].HeldExternal
 			if p := d.Plans[s.Key]; p != nil {
 				list, err := builder.Service(p, func(id string) map[string]string { return vips[id] })
 				if err != nil {

@@ -5,15 +5,81 @@ package growth
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"go4.org/netipx"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // shapes are the inputs that a tenant can make large: n is how large. Each is what the tenant creates beside the
 // Services of others, and then changes.
+// Shapes that need a cluster of their own, which clusters changes.
+const (
+	localOnBrEx       = "addresses of a Service on br-ex with externalTrafficPolicy: Local"
+	withInterconnect  = "addresses of a Service with interconnect"
+	localOnKernels    = "addresses of a Service with OpenShift SDN and externalTrafficPolicy: Local"
+	advertisedWithBGP = "addresses of a Service that BGP advertises"
+)
+
+var clusters = map[string]func(*world.Snapshot){
+	localOnBrEx: func(w *world.Snapshot) {
+		w.Bridges = map[string]world.Bridges{}
+		for _, n := range w.Nodes {
+			n.GatewayBridge = "br-ex"
+			n.Localnets = map[string]world.Localnet{plan.LocalnetPort(w.Domains[0].Name): {Bridge: "br-ex"}}
+			w.Bridges[n.Chassis] = world.Bridges{w.Domains[0].PhysicalNetwork: "br-ex"}
+		}
+	},
+	withInterconnect: func(w *world.Snapshot) {
+		w.Cluster.NoDatabase = true
+		w.Applied = map[world.Key][]netip.Addr{}
+		for _, n := range w.Nodes {
+			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
+		}
+		for _, s := range w.Services {
+			w.Applied[s.Key] = slices.SortedFunc(slices.Values(append(slices.Clone(s.ExternalIPs), s.Assigned...)),
+				netip.Addr.Compare)
+		}
+	},
+	localOnKernels: func(w *world.Snapshot) {
+		w.Cluster.OpenShiftSDN = true
+		for i, n := range w.Nodes {
+			own := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(11 + i)}), 16)
+			n.Chassis = n.Name
+			n.Kernel = &world.Kernel{Agent: netip.AddrPortFrom(own.Addr(), 9484),
+				Interfaces: map[string][]netip.Prefix{"eth0": {own}}}
+		}
+		for id, state := range w.ShardStates {
+			state.Active = w.Nodes[0].Name
+			w.ShardStates[id] = state
+		}
+	},
+	advertisedWithBGP: func(w *world.Snapshot) {
+		nodes := []string{"n1", "n2", "n3"}
+		w.Peers = []*world.Peer{{Name: "router", Nodes: nodes, MyASN: 64512, PeerASN: 64513,
+			Addr: netip.MustParseAddr("192.0.2.1")}}
+		w.Advertisements = []*world.Advertisement{{Name: "all", EveryPool: true, Nodes: nodes, Length4: 32, Length6: 128}}
+	},
+}
+
+// external returns a Service with n addresses of spec.externalIPs.
+func external(local bool) func(n int, _ bool) []*world.Service {
+	return func(n int, _ bool) []*world.Service {
+		return each(1, func(_ int, s *world.Service) {
+			s.LocalPolicy = local
+			s.Slices[0].Endpoints[0].Node = "n1"
+			a := netip.MustParseAddr("10.50.128.0")
+			for range n {
+				s.ExternalIPs = append(s.ExternalIPs, a)
+				a = a.Next()
+			}
+		})
+	}
+}
+
 var shapes = map[string]func(n int, changed bool) []*world.Service{
 	"Services": func(n int, _ bool) []*world.Service {
 		return each(n, func(int, *world.Service) {})
@@ -52,6 +118,10 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 			}
 		})
 	},
+	localOnBrEx:       external(true),
+	withInterconnect:  external(false),
+	localOnKernels:    external(true),
+	advertisedWithBGP: external(false),
 	"source ranges": func(n int, _ bool) []*world.Service {
 		return each(3, func(_ int, s *world.Service) {
 			for i := range n {
