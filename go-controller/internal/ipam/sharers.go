@@ -3,11 +3,11 @@
 package ipam
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -91,7 +91,7 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 		}
 	}
 	sh.portCount += len(s.Ports)
-	selector := selectorText(s)
+	selector := st.selector(service)
 	sh.keys.add(s.SharingKey, at)
 	sh.selectors.add(selector, at)
 	sh.namespaces.add(s.Key.Namespace, at)
@@ -103,13 +103,19 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 	}
 }
 
-// selectorText returns a text that is equal for equal selectors only.
-func selectorText(s *world.Service) string {
-	var text strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(s.Selector)) {
-		fmt.Fprintf(&text, "%q=%q,", k, s.Selector[k])
+// selector returns a short text that is equal for equal selectors only. It is computed once: a tenant can write a
+// selector of a megabyte, and a Service is compared with the holders of many addresses.
+func (st *state) selector(service int) string {
+	text, known := st.selectors[service]
+	if !known {
+		hash, selector := sha256.New(), st.services[service].Selector
+		for _, k := range slices.Sorted(maps.Keys(selector)) {
+			fmt.Fprintf(hash, "%q=%q,", k, selector[k])
+		}
+		text = string(hash.Sum(nil))
+		st.selectors[service] = text
 	}
-	return text.String()
+	return text
 }
 
 // conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
@@ -129,7 +135,7 @@ func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why st
 	if sh.has[service] {
 		own = len(s.Ports)
 	}
-	if at := sh.firstConflict(s, service, st.firstOfOtherNamespace(sh, a, service)); at >= 0 {
+	if at := st.firstConflict(sh, service, st.firstOfOtherNamespace(sh, a, service)); at >= 0 {
 		other = sh.holders[at]
 		if why = sh.conflict(s, st.services[other], at); why == "" {
 			why = st.namespaceConflict(a, service, other)
@@ -156,8 +162,8 @@ func (sh *sharers) another(service int) int {
 
 // firstConflict returns the position of the first holder that a Service can't share the address with, or -1. namespace
 // is that of the first one in a namespace with which it can't, or -1.
-func (sh *sharers) firstConflict(s *world.Service, service, namespace int) int {
-	first := namespace
+func (st *state) firstConflict(sh *sharers, service, namespace int) int {
+	s, first := st.services[service], namespace
 	found := func(at int) {
 		if at >= 0 && (first < 0 || at < first) {
 			first = at
@@ -179,9 +185,9 @@ func (sh *sharers) firstConflict(s *world.Service, service, namespace int) int {
 	case s.LocalPolicy && len(s.Selector) == 0:
 		found(sh.another(service))
 	case s.LocalPolicy:
-		found(sh.selectors.otherThan(selectorText(s)))
+		found(sh.selectors.otherThan(st.selector(service)))
 	case sh.local.first >= 0:
-		if found(sh.local.otherThan(selectorText(s))); len(s.Selector) == 0 {
+		if found(sh.local.otherThan(st.selector(service))); len(s.Selector) == 0 {
 			found(sh.local.first)
 		}
 	}

@@ -24,6 +24,8 @@ type state struct {
 	held, external map[world.Key][]netip.Addr
 	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
 	externalSets map[int]map[netip.Addr]bool
+	// selectors are the results of selector.
+	selectors map[int]string
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -68,6 +70,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		held:               held,
 		external:           w.HeldExternalIPs,
 		externalSets:       make(map[int]map[netip.Addr]bool),
+		selectors:          make(map[int]string),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),

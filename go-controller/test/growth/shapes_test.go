@@ -4,6 +4,7 @@ package growth
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -98,6 +99,16 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 		return each(n, func(i int, s *world.Service) {
 			s.SharingKey, s.Ports, s.LocalPolicy = "key", ports(i, 1), true
 			s.Selector = map[string]string{"app": fmt.Sprint(i)}
+		})
+	},
+	"Services with one key and wide selectors": func(n int, _ bool) []*world.Service {
+		side := int(math.Sqrt(float64(n))) // 40n labels in all selectors together
+		return each(side, func(i int, s *world.Service) {
+			s.SharingKey, s.Ports, s.LocalPolicy = "key", ports(i, 1), true
+			s.Selector = map[string]string{}
+			for label := range 40 * side {
+				s.Selector[fmt.Sprintf("label-%d-%d", i, label)] = ""
+			}
 		})
 	},
 	"Services with one key and one port": func(n int, _ bool) []*world.Service {
