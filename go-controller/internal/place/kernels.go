@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -62,7 +61,7 @@ func interfacesText(interfaces map[string][]netip.Prefix) string {
 		for _, p := range interfaces[name] {
 			addrs = append(addrs, p.String())
 		}
-		texts = append(texts, name+" ("+strings.Join(addrs, ", ")+")")
+		texts = append(texts, name+" ("+world.Some(addrs, maxNamed)+")")
 	}
-	return strings.Join(texts, ", ")
+	return world.Some(texts, maxNamed)
 }

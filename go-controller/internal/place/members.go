@@ -111,6 +111,9 @@ func mappingText(mapped world.Bridges) string {
 	for _, network := range slices.Sorted(maps.Keys(mapped)) {
 		pairs = append(pairs, network+":"+mapped[network])
 	}
+	if more := len(pairs) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(pairs[:maxNamed], ","), more)
+	}
 	return strings.Join(pairs, ",")
 }
 

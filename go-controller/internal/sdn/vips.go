@@ -104,10 +104,15 @@ func (e *vip) held() (world.Held, error) {
 	if err != nil || h.Shard.Index < 0 || h.Shard.Index > maxShard || index != strconv.Itoa(h.Shard.Index) {
 		return h, fmt.Errorf("shard: %s is not L2DOMAIN/INDEX", quoted(e.Shard))
 	}
-	if e.Interface == "" || len(e.Interface) > maxInterface || strings.ContainsAny(e.Interface, "/ \t\n:") {
+	if !IsInterface(e.Interface) {
 		return h, fmt.Errorf("interface: %s is no name of an interface", quoted(e.Interface))
 	}
 	return h, nil
+}
+
+// IsInterface reports whether a name is one that an interface can have.
+func IsInterface(name string) bool {
+	return name != "" && len(name) <= maxInterface && !strings.ContainsAny(name, "/ \t\n:")
 }
 
 // pair splits A/B.

@@ -211,7 +211,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{Established: session.State == v1alpha1.BGPEstablished, BFDProblem: session.BFDError}
 		if !is.Established {
-			is.Problem = cmp.Or(session.LastError, "the session is "+string(session.State))
+			is.Problem = Truncate(cmp.Or(session.LastError, "the session is "+string(session.State)), maxForeignText)
 		} else if session.Families != nil {
 			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())
 			is.WithoutIPv6 = !slices.Contains(session.Families, world.IPv6.String())

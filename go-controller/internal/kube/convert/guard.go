@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -90,7 +91,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		r.Conflicts = nil
 	}
 	for addr, conflict := range r.Conflicts {
-		conflict.MAC = Truncate(conflict.MAC, maxReportText)
+		conflict.MAC = Truncate(conflict.MAC, maxForeignText)
 		r.Conflicts[addr] = conflict
 	}
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationProbed]), &r.Probed) != nil {
@@ -101,14 +102,17 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	}
 	for name, is := range r.Localnets {
 		slices.SortFunc(is.Stale, netip.Addr.Compare)
-		is.Bridge = Truncate(is.Bridge, maxReportText)
+		is.Bridge = Truncate(is.Bridge, maxForeignText)
 		r.Localnets[name] = is
 	}
 	r.Zone = readZone(l.Annotations[v1alpha1.AnnotationZone])
 	_, faults := l.Annotations[v1alpha1.AnnotationFaults]
 	r.guarded = faults || r.Zone == nil
 	var agent Agent
-	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAgent]), &agent) == nil && agent.Health.IsValid() {
+	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAgent]), &agent) == nil && agent.Health.IsValid() &&
+		agent.Health.Addr().Zone() == "" {
+		// The controller writes the names into annotations of nodes.
+		maps.DeleteFunc(agent.Interfaces, func(name string, _ []netip.Prefix) bool { return !sdn.IsInterface(name) })
 		r.Agent = &agent
 	}
 	return r

@@ -61,7 +61,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	own := gateways["default"]
 	out := &world.Node{
 		Name:          n.Name,
-		Chassis:       n.Annotations[annotationChassis],
+		Chassis:       annotationText(n, annotationChassis),
 		Zone:          zone(n),
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
@@ -69,7 +69,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		Transit:       transit(n),
 		Hosts:         hosts(n),
 		NextHops:      nextHops(gateways),
-		GatewayBridge: own.bridge(n.Name),
+		GatewayBridge: Truncate(own.bridge(n.Name), maxForeignText),
 		SharedGateway: own.Mode == "shared",
 		External:      external(n, own),
 		Draining:      draining(n, o.DrainTaints),
@@ -92,11 +92,23 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	return out
 }
 
+// annotationText returns the beginning of an annotation of a node.
+func annotationText(n *corev1.Node, name string) string {
+	return Truncate(n.Annotations[name], maxForeignText)
+}
+
+// parseAddr parses an address of a node or an endpoint. It returns false for one with an IPv6 zone, which has a meaning
+// on the node only, and whose text can be anything.
+func parseAddr(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	return a.Unmap(), err == nil && a.Zone() == ""
+}
+
 // zone returns the zone of a node. Since August 2026, OVN-Kubernetes supports only interconnect, with one zone per
 // node, and no longer publishes zones. It still publishes the addresses on the transit switch, which it never did
 // without interconnect.
 func zone(n *corev1.Node) string {
-	if name := n.Annotations[annotationZone]; name != "" || n.Annotations[annotationTransit] == "" {
+	if name := annotationText(n, annotationZone); name != "" || n.Annotations[annotationTransit] == "" {
 		return name
 	}
 	return n.Name
@@ -127,7 +139,7 @@ func external(n *corev1.Node, g gateway) []netip.Addr {
 		}
 	}
 	for _, a := range n.Status.Addresses {
-		if addr, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+		if addr, ok := parseAddr(a.Address); ok && a.Type == corev1.NodeInternalIP {
 			add(addr)
 		}
 	}
@@ -143,10 +155,10 @@ func draining(n *corev1.Node, taints []string) string {
 	if value, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
 		return fmt.Sprintf("label %s=%s", corev1.LabelNodeExcludeBalancers, value)
 	}
-	if value, ok := n.Annotations[v1alpha1.AnnotationDrain]; ok {
-		return fmt.Sprintf("annotation %s=%s", v1alpha1.AnnotationDrain, value)
+	if _, ok := n.Annotations[v1alpha1.AnnotationDrain]; ok {
+		return fmt.Sprintf("annotation %s=%s", v1alpha1.AnnotationDrain, annotationText(n, v1alpha1.AnnotationDrain))
 	}
-	if value := n.Annotations[annotationMachineConfigDrain]; strings.HasPrefix(value, machineConfigDrains) {
+	if value := annotationText(n, annotationMachineConfigDrain); strings.HasPrefix(value, machineConfigDrains) {
 		return fmt.Sprintf("annotation %s=%s", annotationMachineConfigDrain, value)
 	}
 	for _, t := range n.Spec.Taints {
@@ -218,8 +230,8 @@ func transit(n *corev1.Node) []netip.Prefix {
 func nodeAddrs(n *corev1.Node, links []netip.Prefix) []netip.Addr {
 	var addrs []netip.Addr
 	for _, a := range n.Status.Addresses {
-		if addr, err := netip.ParseAddr(a.Address); err == nil {
-			addrs = append(addrs, addr.Unmap())
+		if addr, ok := parseAddr(a.Address); ok {
+			addrs = append(addrs, addr)
 		}
 	}
 	for _, p := range links {
@@ -251,11 +263,10 @@ func hosts(n *corev1.Node) []world.Host {
 	var out []world.Host
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
 		for _, a := range n.Status.Addresses {
-			addr, err := netip.ParseAddr(a.Address)
-			if a.Type != kind || err != nil {
+			addr, ok := parseAddr(a.Address)
+			if a.Type != kind || !ok {
 				continue
 			}
-			addr = addr.Unmap()
 			if m, ok := masquerade[world.FamilyOf(addr)]; ok {
 				delete(masquerade, world.FamilyOf(addr))
 				out = append(out, world.Host{Addr: addr, Masquerade: m})
@@ -291,8 +302,8 @@ func nextHops(gateways map[string]gateway) []netip.Addr {
 	var hops []netip.Addr
 	for _, g := range gateways {
 		for _, text := range g.NextHops {
-			if a, err := netip.ParseAddr(text); err == nil {
-				hops = append(hops, a.Unmap())
+			if a, ok := parseAddr(text); ok {
+				hops = append(hops, a)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -206,11 +207,28 @@ type serviceReader struct {
 }
 
 func (r *serviceReader) problem(format string, args ...any) {
-	r.out.Problems = append(r.out.Problems, fmt.Sprintf(format, args...))
+	r.out.Problems = appendRemark(r.out.Problems, format, args)
 }
 
 func (r *serviceReader) limit(format string, args ...any) {
-	r.out.Limits = append(r.out.Limits, fmt.Sprintf(format, args...))
+	r.out.Limits = appendRemark(r.out.Limits, format, args)
+}
+
+// maxRemarks is the maximum number of remarks of one kind about a Service. A field can have a hundred thousand invalid
+// entries, and a condition has 1024 bytes.
+const maxRemarks = 10
+
+// appendRemark appends a remark with the beginnings of its values, unless there are many.
+func appendRemark(list []string, format string, args []any) []string {
+	if len(list) == maxRemarks {
+		return list
+	}
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = Truncate(text, maxForeignText)
+		}
+	}
+	return append(list, fmt.Sprintf(format, args...))
 }
 
 // setting is the name and the value of a field or annotation.
@@ -235,12 +253,27 @@ func (r *serviceReader) annotation(ours string, metallb ...string) (setting, boo
 func (r *serviceReader) readRequests() {
 	if pool, ok := r.annotation(v1alpha1.AnnotationAddressPool,
 		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
-		r.out.RequestedPool, r.out.PoolRequestedBy = pool.value, pool.field
+		// No pool has a name that is truncated.
+		r.out.RequestedPool, r.out.PoolRequestedBy = Truncate(pool.value, maxForeignText), pool.field
 	}
 	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
 		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {
-		r.out.SharingKey = key.value
+		r.out.SharingKey = shortKey(key.value)
 	}
+	r.readAddresses()
+}
+
+// shortKey returns a key that is equal for equal keys only. It has at most maxForeignText bytes: a pass looks each key
+// up as often as its Services have ports.
+func shortKey(key string) string {
+	if len(key) <= maxForeignText {
+		return key
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(key)))
+}
+
+// readAddresses reads the requested addresses.
+func (r *serviceReader) readAddresses() {
 	request, annotated := r.annotation(v1alpha1.AnnotationLoadBalancerIPs,
 		v1alpha1.AnnotationMetalLBLoadBalancerIPs, v1alpha1.AnnotationMetalLBLegacyLoadBalancerIPs)
 	if annotated {

@@ -4,7 +4,6 @@ package convert
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"unique"
 
@@ -61,11 +60,11 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	if len(e.Addresses) == 0 {
 		return world.Endpoint{}, false
 	}
-	addr, err := netip.ParseAddr(e.Addresses[0])
-	if err != nil {
+	addr, ok := parseAddr(e.Addresses[0])
+	if !ok {
 		return world.Endpoint{}, false
 	}
-	out := world.Endpoint{Addr: addr.Unmap(), Ready: valueOr(e.Conditions.Ready, true)}
+	out := world.Endpoint{Addr: addr, Ready: valueOr(e.Conditions.Ready, true)}
 	out.Serving = valueOr(e.Conditions.Serving, out.Ready)
 	out.Terminating = valueOr(e.Conditions.Terminating, false)
 	if e.NodeName != nil {

@@ -4,9 +4,10 @@ package convert
 
 import "unicode/utf8"
 
-// maxReportText is the maximum length, in bytes, of a text in a report. Whoever controls a node writes its report, and
-// the text becomes part of statuses that all other nodes watch.
-const maxReportText = 256
+// maxForeignText is the maximum length, in bytes, of a text of a node or a tenant. Whoever controls a node writes its
+// reports and annotations, and a tenant those of Services. The text becomes part of messages about many objects, and of
+// statuses that all nodes watch.
+const maxForeignText = 256
 
 // Truncate returns a text of at most most bytes, 3 or more: a longer one ends with "...". It stays valid UTF-8, so
 // that the API server stores it as it is.
@@ -23,6 +24,6 @@ func Truncate(text string, most int) string {
 
 func truncateValues[K comparable](texts map[K]string) {
 	for key, text := range texts {
-		texts[key] = Truncate(text, maxReportText)
+		texts[key] = Truncate(text, maxForeignText)
 	}
 }

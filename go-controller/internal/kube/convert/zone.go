@@ -43,7 +43,7 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	}
 	slices.Sort(r.Contested)
 	for key, why := range a.Failed {
-		r.Failed[key.String()] = Truncate(why, maxReportText)
+		r.Failed[key.String()] = Truncate(why, maxForeignText)
 	}
 	r.Misplaced = slices.SortedFunc(maps.Keys(a.Misplaced), netip.Addr.Compare)
 	r.Misplaced = r.Misplaced[:min(len(r.Misplaced), maxMisplaced)]
@@ -61,9 +61,10 @@ func readZone(text string) *world.ZoneAgent {
 		return nil
 	}
 	truncateValues(r.Bridges)
+	maps.DeleteFunc(r.Bridges, func(network, _ string) bool { return len(network) > maxForeignText })
 	truncateValues(r.Failed)
-	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Truncate(r.Problem, maxReportText),
-		Unwritable: Truncate(r.Unwritable, maxReportText), NoOverlay: r.NoOverlay, Started: r.Started,
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Truncate(r.Problem, maxForeignText),
+		Unwritable: Truncate(r.Unwritable, maxForeignText), NoOverlay: r.NoOverlay, Started: r.Started,
 		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// long is a text as long as all annotations of an object can be, and most is what may be left of several such texts.
+var long = strings.Repeat("x", 250<<10)
+
+const most = 20 << 10
+
+// bounded fails the test if a converted object contains long texts.
+func bounded(t *testing.T, of string, object any) {
+	t.Helper()
+	if n := len(fmt.Sprintf("%+v", object)); n > most {
+		t.Errorf("%s: %d bytes are left of a long text", of, n)
+	}
+}
+
+func TestTextsOfNodesAreBounded(t *testing.T) {
+	for name, value := range map[string]string{
+		"k8s.ovn.org/node-chassis-id":                    long,
+		"k8s.ovn.org/zone-name":                          long,
+		"k8s.ovn.org/l3-gateway-config":                  `{"default":{"mode":"shared","bridge-id":"` + long + `"}}`,
+		v1alpha1.AnnotationDrain:                         long,
+		"machineconfiguration.openshift.io/desiredDrain": "drain-" + long,
+		v1alpha1.AnnotationVIPs:                          "[" + long,
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
+		bounded(t, name, *convert.Node(n, convert.Options{}))
+		bounded(t, name, *convert.Node(n, convert.Options{OpenShiftSDN: true}).Kernel)
+	}
+}
+
+func TestTextsOfReportsAreBounded(t *testing.T) {
+	report := func(annotation, value string) convert.Report {
+		return convert.ReadReport(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{annotation: value}}})
+	}
+	for _, name := range []string{long, "too-long-for-an-interface", "a b", "a/b", ""} {
+		agent := report(v1alpha1.AnnotationAgent, fmt.Sprintf(`{"health":"192.0.2.1:9484","interfaces":{%q:[],"eth0":[]}}`,
+			name)).Agent
+		if agent == nil || len(agent.Interfaces) != 1 {
+			t.Errorf("an interface %.30q: got %+v", name, agent)
+		}
+	}
+	if r := report(v1alpha1.AnnotationAgent, `{"health":"[fe80::1%`+long+`]:9484"}`); r.Agent != nil {
+		t.Error("a health check at an address with a zone is accepted")
+	}
+	bounded(t, "bridges", report(v1alpha1.AnnotationZone, `{"bridges":{"`+long+`":"br-ex"}}`).Zone.Bridges)
+	status := &v1alpha1.BGPNodeStatus{}
+	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: long}}
+	bounded(t, "lastError", convert.Sessions(status))
+}
+
+func TestTextsOfServicesAreBounded(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Service){
+		"a pool":    func(s *corev1.Service) { s.Annotations[v1alpha1.AnnotationAddressPool] = long },
+		"a key":     func(s *corev1.Service) { s.Annotations[v1alpha1.AnnotationAllowSharedIP] = long },
+		"addresses": func(s *corev1.Service) { s.Annotations[v1alpha1.AnnotationLoadBalancerIPs] = long },
+		"two": func(s *corev1.Service) {
+			s.Annotations[v1alpha1.AnnotationLoadBalancerIPs] = "192.0.2.1,192.0.2.2," + long
+		},
+		"an address": func(s *corev1.Service) { s.Spec.LoadBalancerIP = long },
+		"bad ranges": func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{strings.Repeat("01.0.0.0/8,", 20000)}
+		},
+		"good ranges": func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{strings.Repeat("1.0.0.0/8,", 20000)}
+		},
+	} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+		s.Spec.Type, s.Spec.IPFamilies = corev1.ServiceTypeLoadBalancer, []corev1.IPFamily{corev1.IPv4Protocol,
+			corev1.IPv6Protocol}
+		change(s)
+		got, ok := convert.Service(s, nil, convert.Options{DefaultClass: true})
+		if !ok {
+			t.Fatal("the Service is not ours")
+		}
+		got.SourceRanges = nil
+		bounded(t, name, *got)
+	}
+}
+
+func TestLongSharingKeysStayDistinct(t *testing.T) {
+	key := func(text string) string {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			v1alpha1.AnnotationAllowSharedIP: text}}}
+		s.Spec.Type = corev1.ServiceTypeLoadBalancer
+		got, _ := convert.Service(s, nil, convert.Options{DefaultClass: true})
+		return got.SharingKey
+	}
+	if key(long+"a") == key(long+"b") || key(long) != key(strings.Clone(long)) || key("a") != "a" {
+		t.Error("keys that differ must stay different, and equal ones equal")
+	}
+}
+
+// An IPv6 zone can contain anything, and addresses become part of the matches of OVN's rows.
+func TestAddressesWithZonesAreIgnored(t *testing.T) {
+	const address = "fe80::1%eth0"
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"k8s.ovn.org/node-masquerade-subnet": `{"ipv6":"fd69::/125"}`,
+		"k8s.ovn.org/l3-gateway-config":      `{"default":{"mode":"shared","next-hops":["` + address + `"]}}`,
+	}}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	if got := convert.Node(n, convert.Options{}); len(got.Addrs)+len(got.Hosts)+len(got.External)+len(got.NextHops) > 0 {
+		t.Errorf("a node has %v, %v, %v, %v", got.Addrs, got.Hosts, got.External, got.NextHops)
+	}
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv6,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
+	if got, _ := convert.Slice(slice); len(got.Endpoints) > 0 {
+		t.Errorf("a slice has %v", got.Endpoints)
+	}
+}
