@@ -156,10 +156,16 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 	if v.awaitsOVN(s, o) {
 		return nil
 	}
+	allocation, announcement := allocated(s, o, v.Placements.Services[s.Key]), v.announced(s)
+	// The writer holds the statuses of all Services. The message about thousands of addresses can have megabytes.
+	allocation.Message = kube.Truncate(allocation.Message)
+	if announcement != nil {
+		announcement.Message = kube.Truncate(announcement.Message)
+	}
 	return &kube.ServiceStatus{
 		UID: s.UID, PreviousAddrs: s.Assigned, PreviousHosts: s.AssignedHosts,
 		Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
-		Allocated:     allocated(s, o, v.Placements.Services[s.Key]),
-		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: v.announced(s),
+		Allocated:     allocation,
+		ListsExternal: len(s.ExternalIPs) > 0, External: o.HeldExternal, Announced: announcement,
 	}
 }

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -87,5 +88,28 @@ func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
 	w.PrimaryNetworks = nil
 	if got := status(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("on the default network: %+v", got)
+	}
+}
+
+// The writer holds the statuses of all Services, and a tenant decides how many addresses a Service lists.
+func TestMessagesOfStatusesAreBounded(t *testing.T) {
+	s := worldtest.Service(web, 1)
+	w := worldtest.Small(100, s)
+	w.Pools[0].ExternalIPs = true
+	for a := netip.MustParseAddr("10.50.0.101"); len(s.ExternalIPs) < 90; a = a.Next() {
+		s.ExternalIPs = append(s.ExternalIPs, a)
+	}
+	s.Limits = []string{strings.Repeat("limit", 1000)}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+	var m decide.State
+	d := m.Decide(w)
+	got := NewBuilder(d, programmed(d)).Services(&Cache{})[web]
+	for _, message := range []string{got.Allocated.Message, got.Announced.Message} {
+		if len(message) > 1024 {
+			t.Errorf("a message of %d bytes: %.100s...", len(message), message)
+		}
+	}
+	if len(got.External) < 90 {
+		t.Errorf("the Service has %d addresses", len(got.External))
 	}
 }
