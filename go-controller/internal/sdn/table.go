@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -70,86 +69,6 @@ func (t Table) ShardStates() map[world.ShardID]world.ShardState {
 		}
 	}
 	return shardStates
-}
-
-// Assignment is the desired assignment.
-type Assignment struct {
-	Table Table
-	// Failed contains the reasons why a Service gets none, or not all, of its addresses.
-	Failed map[world.Key]string
-}
-
-// Want returns the desired assignment: the first gateway of each shard holds the shard's addresses. Assignments in
-// have of Services without a plan remain if keep returns true. An address that two Services share is assigned for the
-// first Service by name.
-func Want(
-	topology *plan.Topology, plans map[world.Key]*plan.Service, have Table, keep func(world.Key) bool,
-) Assignment {
-	w := Assignment{Table{}, map[world.Key]string{}}
-	gateways := gateways(topology)
-	last := newest(have)
-	placed := map[netip.Addr]bool{}
-	for _, key := range slices.SortedFunc(maps.Keys(plans), world.Key.Compare) {
-		for _, v := range plans[key].VIPs {
-			if placed[v.Addr] {
-				continue
-			}
-			g, ok := gateways[v.Shard]
-			if !ok {
-				w.Failed[key] = fmt.Sprintf("address %s: shard %d of L2Domain %s has no gateway", v.Addr, v.Shard.Index,
-					v.Shard.Domain)
-				continue
-			}
-			h, stays := have[g.Node][v.Addr]
-			if !stays {
-				h.Generation = last[v.Addr] + 1
-			}
-			h.Addr, h.Service, h.Shard, h.Interface = v.Addr, key, v.Shard, g.Interface
-			if len(w.Table[g.Node]) == MaxVIPs {
-				w.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", v.Addr, g.Node,
-					MaxVIPs)
-				continue
-			}
-			placed[v.Addr] = true
-			w.Table.Add(g.Node, h)
-		}
-	}
-	for _, node := range slices.Sorted(maps.Keys(have)) {
-		for _, h := range have.Of(node) {
-			if !placed[h.Addr] && plans[h.Service] == nil && keep(h.Service) && h.Generation == last[h.Addr] &&
-				len(w.Table[node]) < MaxVIPs {
-				placed[h.Addr] = true
-				w.Table.Add(node, h)
-			}
-		}
-	}
-	return w
-}
-
-// newest returns the highest generation of each address.
-func newest(t Table) map[netip.Addr]uint64 {
-	out := map[netip.Addr]uint64{}
-	for _, held := range t {
-		for a, h := range held {
-			out[a] = max(out[a], h.Generation)
-		}
-	}
-	return out
-}
-
-func gateways(t *plan.Topology) map[world.ShardID]plan.Gateway {
-	out := map[world.ShardID]plan.Gateway{}
-	if t == nil {
-		return out
-	}
-	for _, d := range t.Domains {
-		for _, s := range d.Shards {
-			if len(s.Gateways) > 0 {
-				out[s.ID] = s.Gateways[0]
-			}
-		}
-	}
-	return out
 }
 
 // Step is the next assignment of one node.

@@ -16,9 +16,9 @@ import (
 // The limits of an annotation. The API server accepts 256 KiB of annotations per object, which other components
 // share.
 const (
-	// MaxVIPs is the maximum number of addresses per node.
+	// MaxVIPs is the maximum number of addresses per node. Fewer fit if the names of Services and L2Domains are long.
 	MaxVIPs = 1000
-	// maxText is the maximum length of an annotation that is parsed, in bytes.
+	// maxText is the maximum length of an annotation that is written or parsed, in bytes.
 	maxText = 240 << 10
 	// maxQuoted is how much of an invalid value an error quotes, in bytes.
 	maxQuoted = 64
@@ -77,8 +77,7 @@ func Format(held []world.Held) string {
 	}
 	entries := make([]vip, len(held))
 	for i, h := range held {
-		entries[i] = vip{h.Addr.String(), h.Service.String(), h.Generation,
-			h.Shard.Domain + "/" + strconv.Itoa(h.Shard.Index), h.Interface}
+		entries[i] = entry(h)
 	}
 	text, err := json.Marshal(entries)
 	if err != nil { // impossible: strings and numbers can always be marshaled
@@ -86,6 +85,14 @@ func Format(held []world.Held) string {
 	}
 	return string(text)
 }
+
+func entry(h world.Held) vip {
+	return vip{h.Addr.String(), h.Service.String(), h.Generation, h.Shard.Domain + "/" + strconv.Itoa(h.Shard.Index),
+		h.Interface}
+}
+
+// sizeOf returns how much longer an annotation with an address is.
+func sizeOf(h world.Held) int { return len(Format([]world.Held{h})) - len("[]") + len(",") }
 
 func (e *vip) held() (world.Held, error) {
 	h := world.Held{Generation: e.Generation, Interface: e.Interface}
