@@ -106,7 +106,7 @@ func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 		carried = m.carried(d.World)
 	}
 	holds := map[netip.Addr]place.Hold{}
-	var order []netip.Addr
+	var order []unprobed
 	for _, s := range d.Allocation.InOrder() {
 		for _, a := range d.Allocation.Services[s.Key].VIPs() {
 			last, was := before[a]
@@ -120,9 +120,9 @@ func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 			if is.guard != "" {
 				p.requests[a] = is
 			}
-			if hold.Reason != "" {
+			if _, again := holds[a]; hold.Reason != "" && !again {
 				holds[a] = hold
-				order = append(order, a)
+				order = append(order, unprobed{a, s.Key.Namespace})
 			}
 		}
 	}
@@ -165,11 +165,22 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 	return is, place.Hold{Reason: place.ReasonProbing}
 }
 
-// startProbes starts the probes of waiting addresses, in order, up to maxProbesPerGuard for each guard. Those that
-// were contested when they were probed last come after the others.
-func (p *probing) startProbes(now time.Time, order []netip.Addr) {
-	busy, contested := map[string]int{}, map[string]int{}
+// unprobed is an address that is held, with the namespace of the first Service that has it.
+type unprobed struct {
+	netip.Addr
+	namespace string
+}
+
+// guardNamespace identifies the addresses of a namespace that a guard probes.
+type guardNamespace struct{ guard, namespace string }
+
+// startProbes starts the probes of waiting addresses, up to maxProbesPerGuard for each guard. Those that were contested
+// when they were probed last come after the others. Otherwise each namespace gets its turn, and within a namespace the
+// order counts: a tenant with thousands of addresses must not keep those of others waiting.
+func (p *probing) startProbes(now time.Time, order []unprobed) {
+	busy, contested, turns := map[string]int{}, map[string]int{}, map[guardNamespace]int{}
 	for _, a := range order {
+		a, of := a.Addr, a.namespace
 		is := p.requests[a]
 		switch {
 		case is.contested && contested[is.guard] == maxContestedPerGuard:
@@ -181,13 +192,14 @@ func (p *probing) startProbes(now time.Time, order []netip.Addr) {
 		}
 		if !is.until.IsZero() {
 			busy[is.guard]++
+			turns[guardNamespace{is.guard, of}]++
 		}
 	}
 	p.seq++
 	for _, again := range []bool{false, true} {
-		for _, a := range order {
+		for _, a := range p.waiting(order, again, turns) {
 			is := p.requests[a]
-			if !is.until.IsZero() || busy[is.guard] >= maxProbesPerGuard || again != (is.refuted != (world.Conflict{})) {
+			if busy[is.guard] >= maxProbesPerGuard {
 				continue
 			}
 			busy[is.guard]++
@@ -195,6 +207,31 @@ func (p *probing) startProbes(now time.Time, order []netip.Addr) {
 			p.requests[a] = is
 		}
 	}
+}
+
+// waiting returns the addresses that wait for their turn, those of each namespace one after the other. turns counts the
+// addresses of a namespace that a guard probes already. With again, it returns those that were contested last.
+func (p *probing) waiting(order []unprobed, again bool, turns map[guardNamespace]int) []netip.Addr {
+	type turn struct {
+		addr netip.Addr
+		n    int
+	}
+	var list []turn
+	for _, a := range order {
+		is := p.requests[a.Addr]
+		if !is.until.IsZero() || again != (is.refuted != (world.Conflict{})) {
+			continue
+		}
+		key := guardNamespace{is.guard, a.namespace}
+		list = append(list, turn{a.Addr, turns[key]})
+		turns[key]++
+	}
+	slices.SortStableFunc(list, func(a, b turn) int { return cmp.Compare(a.n, b.n) })
+	out := make([]netip.Addr, 0, len(list))
+	for _, t := range list {
+		out = append(out, t.addr)
+	}
+	return out
 }
 
 // carried returns the addresses that may be announced: those that the statuses show, which may have been announced

@@ -345,3 +345,26 @@ func TestProbesPerGuardAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// A tenant that came first and has thousands of new addresses keeps no address of others waiting.
+func TestEachNamespaceHasItsTurnToBeProbed(t *testing.T) {
+	const many = 3 * maxProbesPerGuard
+	wide := worldtest.Service(world.Key{Namespace: "tenant", Name: "wide"}, 1)
+	for a := netip.MustParseAddr("10.50.1.0"); len(wide.ExternalIPs) < many; a = a.Next() {
+		wide.ExternalIPs = append(wide.ExternalIPs, a)
+	}
+	w := worldtest.Small(many+1000, wide)
+	w.Now, w.Nodes[0].Guarded, w.Pools[0].ExternalIPs = time.Unix(1000, 0), true, true
+	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
+	var m State
+	m.Decide(w)
+	other := worldtest.Service(web, 2)
+	w.Services = append(w.Services, other)
+	w.Now = w.Now.Add(probeTimeout)
+	d := m.Decide(w)
+	is := m.probing.requests[d.Allocation.Services[web].Addrs[0]]
+	if is.id == "" {
+		t.Errorf("the address of the other tenant waits after %d of %d addresses were probed",
+			len(d.Plans[wide.Key].VIPs), many)
+	}
+}
