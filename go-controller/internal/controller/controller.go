@@ -135,7 +135,7 @@ func New(cfg Config) (*Controller, error) {
 		c.awaited = network.Awaited
 	}
 	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
-		Alive: c.applying.Beat})
+		Alive: c.applying.Beat, NamespaceBatch: network.NamespaceBatch})
 	return c, nil
 }
 

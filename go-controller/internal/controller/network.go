@@ -21,6 +21,8 @@ type Network struct {
 	Observer  Observer
 	// Awaited is kube.Hooks.Awaited, or nil.
 	Awaited func() uint64
+	// NamespaceBatch is loop.Options.NamespaceBatch.
+	NamespaceBatch int
 }
 
 // Observer observes a network.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type Options struct {
 	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
 	// 200. All pending changes are applied together: Services share much of what a dataplane has to examine.
 	Batch int
+	// NamespaceBatch is the maximum number of pending changes of one namespace in one Apply, for a dataplane whose work
+	// grows with the number of changes; 0 means no maximum. The next changes of others wait for one such part at most.
+	NamespaceBatch int
 	// ResyncPeriod is the time between two repetitions of everything; 0 means an hour.
 	ResyncPeriod time.Duration
 }
@@ -297,9 +301,11 @@ func (r *Runner) repeatServices(err error) error {
 	return failed.Other
 }
 
-// batch returns all changes, plus repetitions up to the batch size.
+// batch returns all changes, or as many of each namespace as NamespaceBatch allows, plus repetitions up to the batch
+// size.
 func (r *Runner) batch() []dataplane.Change {
 	var batch []dataplane.Change
+	most, picked := cmp.Or(r.options.NamespaceBatch, math.MaxInt), map[string]int{}
 	pick := func(k world.Key) {
 		delete(r.dirty, k)
 		delete(r.stale, k)
@@ -309,7 +315,9 @@ func (r *Runner) batch() []dataplane.Change {
 		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
 	}
 	for k := range r.dirty {
-		pick(k)
+		if picked[k.Namespace]++; picked[k.Namespace] <= most {
+			pick(k)
+		}
 	}
 	for k := range r.stale {
 		if len(batch) >= r.options.Batch {

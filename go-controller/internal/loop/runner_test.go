@@ -91,6 +91,24 @@ func TestFirstPlansAreAppliedTogetherThenPruned(t *testing.T) {
 	})
 }
 
+// A tenant with thousands of Services that change together does not keep those of others waiting for all of them.
+func TestChangesOfANamespaceAreAppliedInParts(t *testing.T) {
+	other := world.Key{Namespace: "other", Name: "web"}
+	runApplying(t, loop.Options{Batch: 100, NamespaceBatch: 100}, func(t *testing.T, d *applying, r *loop.Runner) {
+		d.during = func() {
+			if d.Calls().Apply == 0 {
+				r.Change(plans{other: service(9999, 80)})
+			}
+			if d.Calls().Apply == 2 && d.Services()[other] == nil {
+				t.Error("the Service of the other namespace waits for more than one part")
+			}
+		}
+		r.Set(topology("physnet"), many(1000, 80), nil)
+		synctest.Wait()
+		expect(t, "calls", d.Calls(), recording.Calls{Configure: 1, Apply: 10, Prune: 1, Changes: 1001})
+	})
+}
+
 func TestOnlyDifferencesAreApplied(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		r.Set(topology("physnet"), many(10, 80), nil)

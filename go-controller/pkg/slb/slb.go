@@ -74,6 +74,10 @@ func (s *Standby) Missing() error { return s.standby.Missing() }
 // than what the API server stores (1.5 MiB); a backend takes up to 90 bytes and up to two slots.
 const maxPublishedBackends = 8000
 
+// publishedTogether is how many ServicePlans of one namespace are written before those of others that have changed
+// meanwhile. A tenant can have thousands of Services with the same pods.
+const publishedTogether = 200
+
 // config converts the options to the configuration of the controller. An error names the invalid option.
 func (o *Options) config() (controller.Config, error) {
 	if err := o.validate(); err != nil {
@@ -107,7 +111,7 @@ func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*contr
 	case o.NB.Address == "":
 		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted,
 			Progress: hooks.Progress})
-		return &controller.Network{Dataplane: p, Observer: p, Awaited: p.Awaited}, nil
+		return &controller.Network{Dataplane: p, Observer: p, Awaited: p.Awaited, NamespaceBatch: publishedTogether}, nil
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
