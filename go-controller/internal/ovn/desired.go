@@ -105,9 +105,9 @@ func equalBackends(a, b []rows.ShardBackend) bool {
 	return slices.Equal(distinct(a), distinct(b))
 }
 
-// wideBackends is the number of backends from which on a plan is split by node once for all nodes, instead of being
-// scanned for each node, which would be quadratic. Splitting all plans would use more memory than anything else in
-// this package.
+// wideBackends is the number of backends and listeners from which on a plan is split by node once for all nodes,
+// instead of being scanned for each node, which would be quadratic. Splitting all plans would use more memory than
+// anything else in this package.
 const wideBackends = 2000
 
 // backendsOn returns the backends on a node, including duplicates across plans.
@@ -136,7 +136,7 @@ func (w *desired) backendsOn(node string) (backends []rows.ShardBackend) {
 func isWide(p *plan.Service) bool {
 	n := 0
 	for i := range p.Listeners {
-		if n += len(p.Listeners[i].Backends) + len(p.Listeners[i].Draining); n >= wideBackends {
+		if n += 1 + len(p.Listeners[i].Backends) + len(p.Listeners[i].Draining); n >= wideBackends {
 			return true
 		}
 	}

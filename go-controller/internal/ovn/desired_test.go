@@ -44,6 +44,19 @@ func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 	}
 }
 
+// A plan is scanned for each node with a backend of it, whatever few of its ports have backends.
+func TestPlanWithManyPortsIsSplitOnce(t *testing.T) {
+	w, p := newDesired(), service(1, 1, "10.244.1.10", "10.244.2.10")
+	p.Listeners = append(p.Listeners, make([]plan.Listener, wideBackends)...)
+	w.set(p.Key, p)
+	for node := range w.nodes {
+		w.backendsOn(node)
+	}
+	if len(w.nodes) < 2 || len(w.splitPlans) != 1 {
+		t.Errorf("%d plans are split for %d nodes", len(w.splitPlans), len(w.nodes))
+	}
+}
+
 // The rows of a node that a pod has left may still lead its replies to the shard. A Service that has no other backends
 // there is retried until they are written.
 func TestChangeAwaitsTheNodeThatItLeaves(t *testing.T) {
