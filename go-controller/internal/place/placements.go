@@ -163,10 +163,10 @@ func (d *Domain) idle(pool string) (Reason, string) {
 // Topology returns the base topology for the Services: all domains without problems of their own.
 func (l *Layout) Topology(w *world.Snapshot, s *Placements) *plan.Topology {
 	f := &plan.Topology{Cluster: w.Cluster}
-	ordinals := l.ordinals(s, w)
+	ordinals, hostsOf := l.ordinals(s, w), world.HostsOf(w.Nodes)
 	for _, n := range w.Nodes {
 		if n.Chassis != "" {
-			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts})
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: hostsOf(n)})
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return strings.Compare(a.Name, b.Name) })

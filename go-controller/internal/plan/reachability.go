@@ -49,7 +49,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
-	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
+	zones, hostsOf := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase), world.HostsOf(w.Nodes)
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {
 			continue
@@ -58,7 +58,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		if !zones.Reaches(n) {
 			continue // Replies from this node do not return to our routers.
 		}
-		for _, h := range n.Hosts {
+		for _, h := range hostsOf(n) {
 			first, other := n.Name, r.hosts[h.Addr]
 			if other != "" {
 				first, other = min(first, other), max(first, other)

@@ -244,13 +244,6 @@ type Localnet struct {
 	Stale  []netip.Addr
 }
 
-// Host is an address of pods on the host network of their node.
-type Host struct {
-	Addr netip.Addr
-	// Masquerade can replace the address of clients: the node sends traffic for it to OVN, and no host has it.
-	Masquerade netip.Addr
-}
-
 // EveryNetwork is the key in Node.Faults for all physical networks of a node.
 const EveryNetwork = "*"
 

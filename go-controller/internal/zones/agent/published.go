@@ -165,9 +165,10 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	}
 	cluster.PodNets = p.podNets
 	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
+	hostsOf := world.HostsOf(slices.Collect(maps.Values(p.nodes)))
 	for _, n := range p.nodes {
 		if n.Chassis != "" {
-			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: n.Hosts, PodSubnets: n.PodSubnets,
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: hostsOf(n), PodSubnets: n.PodSubnets,
 				Transit: n.Transit})
 		}
 	}
