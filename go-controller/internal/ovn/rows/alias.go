@@ -63,7 +63,8 @@ func (a aliases) prefixOf(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefi
 				return netip.Prefix{}, false
 			}
 			addr := at.shl(a.ordinal).plus(numberOf(a.prefix.Addr())).addr(size)
-			return netip.PrefixFrom(addr, subnet.Bits()-a.ordinal), true
+			// A node may claim a subnet that has no room in the prefix, although its first addresses do.
+			return netip.PrefixFrom(addr, subnet.Bits()-a.ordinal), subnet.Bits()-a.ordinal >= a.prefix.Bits()
 		}
 		if host > room {
 			return netip.Prefix{}, false

@@ -57,6 +57,18 @@ func TestAliasesOfASubnet(t *testing.T) {
 	}
 }
 
+// A kubelet can claim all pod networks. The route to their aliases must lead no other packets to its node.
+func TestAliasesOfASubnetAreAliases(t *testing.T) {
+	for _, text := range []string{"10.0.0.0/8", "10.0.0.0/11", "10.0.0.0/12", "fd00::/8", "fd00::/48"} {
+		p := netip.MustParsePrefix(text)
+		a := aliasesOf(world.FamilyOf(p.Addr()))
+		got, ok := a.prefixOf([]netip.Prefix{p}, p)
+		if ok && (got.Bits() < a.prefix.Bits() || !a.prefix.Contains(got.Addr())) {
+			t.Errorf("%s: %v is not in %v", text, got, a.prefix)
+		}
+	}
+}
+
 // Node routers' join addresses mirror those of OVN-Kubernetes' gateway routers.
 func TestMirror(t *testing.T) {
 	for of, want := range map[string]string{
