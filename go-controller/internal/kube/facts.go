@@ -301,8 +301,10 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}
-	for _, n := range f.nodes {
-		w.Nodes = append(w.Nodes, f.withReport(n.world))
+	// The order decides between nodes that report the same, for example one chassis. It must not change by itself:
+	// statuses of all Services name nodes.
+	for _, name := range sortedKeys(f.nodes) {
+		w.Nodes = append(w.Nodes, f.withReport(f.nodes[name].world))
 	}
 	for _, s := range f.services {
 		if s.world != nil {

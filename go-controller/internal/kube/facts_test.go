@@ -5,6 +5,7 @@ package kube
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -74,6 +75,19 @@ func TestSnapshotsAreImmutable(t *testing.T) {
 	f.setEndpoints(endpointsAt("web-1", "10.244.0.1"), nil)
 	if got := snapshot(f).Services[0].Slices; len(got) != 1 || got[0].Endpoints[0].Addr.String() != "10.244.0.2" {
 		t.Errorf("slices: %+v", got)
+	}
+}
+
+// A kubelet can report the chassis of another node. Which of the two a status names must not change with each pass.
+func TestNodesOfASnapshotAreInOrder(t *testing.T) {
+	f, _ := counted()
+	for i := range 20 {
+		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i))}})
+	}
+	if got := snapshot(f).Nodes; !slices.IsSortedFunc(got, func(a, b *world.Node) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
+		t.Error("the order of the nodes is random")
 	}
 }
 
