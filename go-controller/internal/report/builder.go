@@ -196,7 +196,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.Excess.Limit != 0) != (want.Excess.Limit != 0):
 		return nil
 	}
-	if want.Excess.Limit != plan.NoLimit {
+	if want.Excess.Limit != plan.NoLimit && !v.World.Cluster.OpenShiftSDN {
 		return beyond(want, v.World.Cluster.Limits)
 	}
 	if contested := v.contested(placements); contested != nil {
@@ -214,7 +214,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 // unserved names an address whose traffic no endpoint takes although the Service has endpoints. With OpenShift SDN and
 // externalTrafficPolicy: Local, kube-proxy on the node that holds the address sends to no other node.
 func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *plan.Service) string {
-	if !v.World.Cluster.OpenShiftSDN || !s.LocalPolicy {
+	if !v.World.Cluster.OpenShiftSDN || !s.LocalPolicy || p.Excess.Limit != plan.NoLimit {
 		return ""
 	}
 	for _, placement := range placements {
@@ -260,8 +260,10 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", world.Count(n, "endpoint"), joined(p.Unreachable[:min(n, maxOutside)]))
 	}
-	served := slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
-	if f := familyWithoutBackend(p); served && f != 0 {
+	// A plan beyond a limit has no backends. With OpenShift SDN, kube-proxy has them all the same.
+	served := p.Excess.Limit != plan.NoLimit ||
+		slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
+	if f := familyWithoutBackend(p); served && f != 0 && p.Excess.Limit == plan.NoLimit {
 		message += fmt.Sprintf("; the Service has no usable %s endpoint, so connections over %s are rejected", f, f)
 	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -111,5 +112,30 @@ func TestMessagesOfStatusesAreBounded(t *testing.T) {
 	}
 	if len(got.External) < 90 {
 		t.Errorf("the Service has %d addresses", len(got.External))
+	}
+}
+
+// With OpenShift SDN, kube-proxy serves a Service however wide it is. The limits bound only what the controller holds.
+func TestServiceOverLimitIsServedByKernels(t *testing.T) {
+	s := worldtest.Service(web, 1)
+	s.LocalPolicy = true
+	w := worldtest.Small(5, s)
+	w.Cluster.OpenShiftSDN, w.Cluster.Limits.Backends = true, 1
+	s.Ports = append(s.Ports, world.Port{Name: "https", Protocol: world.TCP, Port: 443})
+	for i, n := range w.Nodes {
+		own := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(11 + i)}), 24)
+		n.Chassis = n.Name
+		n.Kernel = &world.Kernel{Agent: netip.AddrPortFrom(own.Addr(), 9484),
+			Interfaces: map[string][]netip.Prefix{"eth0": {own}}}
+	}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1"}}
+	var m decide.State
+	d := m.Decide(w)
+	if d.Plans[web].Excess.Limit == plan.NoLimit {
+		t.Fatal("the Service is within the limit")
+	}
+	got := NewBuilder(d, programmed(d)).Services(&Cache{})[web].Announced
+	if got.Reason != v1alpha1.ReasonAnnounced || !strings.Contains(got.Message, "is assigned to node n1") {
+		t.Errorf("%+v", got)
 	}
 }
