@@ -134,6 +134,9 @@ func (p *peer) abandon() {
 
 // dial connects to a router, which may take the given time to close the connection or to send data.
 func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, error) {
+	if err := rival(t); err != nil {
+		return nil, err
+	}
 	n := t.neighbor
 	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
 		var err error
@@ -172,6 +175,9 @@ func (errClosed) Error() string { return closed }
 func dialReason(err error) reason {
 	if errors.As(err, &errClosed{}) {
 		return reason{closed, unexplained}
+	}
+	if errors.As(err, &errRival{}) {
+		return reason{err.Error(), detected}
 	}
 	return reason{err.Error(), unreachable}
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// errRival is the error of an attempt that was not made, because another BGP speaker of the node has a session between
+// the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR does so if
+// the first has graceful restart): both speakers would then replace each other's session again and again.
+type errRival struct{ local, peer netip.Addr }
+
+func (e errRival) Error() string {
+	return fmt.Sprintf("not dialed: another BGP speaker of this node (FRR of frr-k8s?) has a session from %s to %s, and "+
+		"a router has one with each address: let the two have different routers, or set sourceAddress to another address "+
+		"of the node", e.local, e.peer)
+}
+
+// tcpEstablished is the kernel's number of the state ESTABLISHED (include/net/tcp_states.h).
+const tcpEstablished = 1
+
+// rival returns errRival if another process of the network namespace has an established connection between the
+// addresses of a target, on its port. It returns nil if there is none or the kernel does not tell.
+func rival(t target) error {
+	local := source(t)
+	if !local.IsValid() {
+		return nil
+	}
+	family := uint8(unix.AF_INET)
+	if t.addr.Is6() {
+		family = unix.AF_INET6
+	}
+	sockets, err := netlink.SocketDiagTCP(family)
+	if err != nil {
+		return nil
+	}
+	for _, s := range sockets {
+		from, _ := netip.AddrFromSlice(s.ID.Source)
+		to, _ := netip.AddrFromSlice(s.ID.Destination)
+		if s.State == tcpEstablished && s.ID.DestinationPort == t.neighbor.Port &&
+			from.Unmap() == local.WithZone("") && to.Unmap() == t.addr.WithZone("") && !own(s.INode) {
+			return errRival{local, t.addr}
+		}
+	}
+	return nil
+}
+
+// own reports whether this process has a socket, by its inode (proc(5)).
+func own(inode uint32) bool {
+	const files = "/proc/self/fd"
+	list, err := os.ReadDir(files)
+	if err != nil {
+		return false
+	}
+	want := fmt.Sprintf("socket:[%d]", inode)
+	for _, f := range list {
+		if to, err := os.Readlink(filepath.Join(files, f.Name())); err == nil && to == want {
+			return true
+		}
+	}
+	return false
+}
