@@ -164,7 +164,7 @@ func printMoves(w io.Writer, c *preview.Changes) {
 			moves.Shards = append(moves.Shards, s)
 		}
 	}
-	text := moves.Text(0)
+	text := moves.Text(false)
 	if text == "" {
 		text = "Nothing moves.\n"
 	}

@@ -19,9 +19,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxShownServices is the number of Services that the output for readers lists.
-const maxShownServices = 50
-
 // planOptions are the options of command plan.
 type planOptions struct {
 	connection
@@ -60,8 +57,8 @@ func planCommand() *cli.Command {
 		Name:  "plan",
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
 		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
-which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Nothing is
-written.
+which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Equal changes
+are grouped; those that lose something or move to another gateway are named. Nothing is written.
 
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
 rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
@@ -71,7 +68,7 @@ Exit code: 0 no Service loses anything, 3 a Service loses something, 2 an object
 Examples:
   kubectl slb plan -f pool.yaml
   kubectl slb plan --delete l2domain/lan`,
-		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (all Services)")...),
+		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (no groups, no limits)")...),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
 				Usage: "`FILE` with the objects after the edit; - for standard input"},
 			&cli.StringSliceFlag{Name: "delete", Destination: &o.deleted, Usage: "`KIND/NAME` of an object to delete"}),
@@ -103,16 +100,12 @@ func (o *planOptions) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	most := maxShownServices
-	if o.format == formatWide {
-		most = 0
-	}
 	done, err := o.printAs(c.App.Writer, changes)
 	switch {
 	case err != nil:
 		return err
 	case !done:
-		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(most), painter(c.App.Writer)))
+		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(o.format == formatWide), painter(c.App.Writer)))
 		if changes.Empty() {
 			fmt.Fprintln(c.App.Writer, "Nothing changes.")
 			break

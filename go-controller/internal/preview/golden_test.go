@@ -3,8 +3,10 @@
 package preview
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -21,7 +23,9 @@ import (
 // TestGolden edits the cluster of base.yaml. The files of an archive are
 //
 //	manifests.yaml  objects that are added to those of base.yaml
+//	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
+//	wide            (empty) all changes are shown
 //	moves           lines "NAMESPACE/SERVICE NODE": requests to move Services
 //	want            the changes
 func TestGolden(t *testing.T) {
@@ -36,11 +40,15 @@ func TestGolden(t *testing.T) {
 		}
 		var after *objects.Objects
 		var edited *objects.Edited
-		now := time.Unix(1767225700, 0)
+		now, all := time.Unix(1767225700, 0), false
 		for _, f := range archive.Files {
 			switch f.Name {
 			case "manifests.yaml":
 				_, err = before.Set(f.Data)
+			case "services":
+				_, err = before.Set(many(string(f.Data)))
+			case "wide":
+				all = true
 			case "edit.yaml":
 				after = before.Clone()
 				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
@@ -56,8 +64,33 @@ func TestGolden(t *testing.T) {
 		}
 		changes := Compare(before, after, now)
 		changes.Add(edited)
-		return changes.Text(0) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
+		return changes.Text(all) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
 	})
+}
+
+func many(line string) []byte {
+	const service = `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: "%02[1]d", namespace: many, uid: "%[1]d", creationTimestamp: "2026-01-01T00:00:05Z"}
+spec: {type: LoadBalancer, ipFamilies: [IPv4], selector: {app: x}, ports: [{name: http, port: 80, protocol: TCP}]}
+status:
+  loadBalancer: {ingress: [{ip: %[2]s}]}
+  conditions: [{type: slb.k8s.ovn.org/Allocated, status: "True", reason: Allocated, message: %[2]s from pool public}]`
+	var b bytes.Buffer
+	b.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: many}")
+	var n int
+	var first string
+	if _, err := fmt.Sscan(line, &n, &first); err != nil {
+		panic(err)
+	}
+	a := netip.MustParseAddr(first)
+	for i := range n {
+		fmt.Fprintf(&b, service, i+1, a)
+		a = a.Next()
+	}
+	return b.Bytes()
 }
 
 func moves(o *objects.Objects, lines string, now time.Time) string {

@@ -50,6 +50,9 @@ type ServiceChange struct {
 	Service  string   `json:"service"`
 	Effect   Effect   `json:"effect"`
 	Messages []string `json:"messages"`
+	// groups are what the messages say, with several Services as the subject. Messages of changes that matter, which
+	// are always shown by name, have an empty one.
+	groups []string
 }
 
 // ShardChange is a shard whose gateways change.

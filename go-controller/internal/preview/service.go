@@ -62,8 +62,8 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 // compareService returns what changes for a Service. Without messages nothing changes.
 func compareService(was, is *decision, old, s *world.Service) ServiceChange {
 	c := ServiceChange{Service: s.Key.String(), Effect: Alters}
-	add := func(e Effect, format string, args ...any) {
-		c.Messages = append(c.Messages, fmt.Sprintf(format, args...))
+	add := func(e Effect, group, format string, args ...any) {
+		c.Messages, c.groups = append(c.Messages, fmt.Sprintf(format, args...)), append(c.groups, group)
 		if e == Loses || e == Gains && c.Effect == Alters {
 			c.Effect = e
 		}
@@ -73,30 +73,45 @@ func compareService(was, is *decision, old, s *world.Service) ServiceChange {
 		b, n := before[a], after[a]
 		switch {
 		case n == nil:
-			add(Loses, "loses address %s", a)
+			add(Loses, "", "loses address %s", a)
 		case b.announced() && !n.announced():
-			add(Loses, "keeps address %s, but it is %s", a, n)
+			add(Loses, "", "keeps address %s, but it is %s", a, n)
 		case !b.announced() && n.announced():
-			add(Gains, "address %s becomes announced: %s", a, n)
+			add(Gains, "have an address that becomes announced", "address %s becomes announced: %s", a, n)
 		case b.announced() && b.String() != n.String():
-			add(Alters, "address %s: %s, was %s", a, n, b)
+			add(Alters, b.groupOfChange(n), "address %s: %s, was %s", a, n, b)
 		}
 	}
 	for _, a := range sortedAddrs(after) {
 		if before[a] == nil {
-			add(Gains, "gets address %s: %s", a, after[a])
+			add(Gains, "get an address", "gets address %s: %s", a, after[a])
 		}
 	}
 	remark := is.Allocation.Services[s.Key]
 	if last := was.Allocation.Services[s.Key]; remark.Message != last.Message || remark.Reason != last.Reason {
 		switch {
 		case len(remark.Addrs) == 0:
-			add(Alters, "has no address: %s: %s", remark.Reason, remark.Message)
+			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
 		case remark.Reason != "":
-			add(Alters, "keeps its address: %s: %s", remark.Reason, remark.Message)
+			add(Alters, "keep their address: "+string(remark.Reason), "keeps its address: %s: %s", remark.Reason,
+				remark.Message)
 		}
 	}
+	if c.Effect == Loses {
+		clear(c.groups)
+	}
 	return c
+}
+
+// groupOfChange returns what changes for Services whose addresses stay announced. It is empty if their gateway changes.
+func (a *announcement) groupOfChange(now *announcement) string {
+	switch {
+	case a.gateway != now.gateway || (a.shard == nil) != (now.shard == nil):
+		return ""
+	case a.shard != nil && *a.shard != *now.shard:
+		return "are in another shard on the same gateway"
+	}
+	return "are advertised by other nodes"
 }
 
 func sortedAddrs(m map[netip.Addr]*announcement) []netip.Addr {

@@ -4,49 +4,36 @@ package preview
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Text returns the changes for readers, with at most so many Services; 0 means all. It is empty if nothing changes and
-// there are no notes.
-func (c *Changes) Text(most int) string {
+const (
+	// maxNamed is the number of lines of one sort that a text for readers has at most.
+	maxNamed = 50
+	// maxGroupNames is the number of names that a group has at most. As many equal changes are not grouped.
+	maxGroupNames = 3
+)
+
+// Text returns the changes for readers. Unless all are wanted, equal changes that do not matter are grouped, and the
+// number of lines is bounded. It is empty if nothing changes and there are no notes.
+func (c *Changes) Text(all bool) string {
 	var b strings.Builder
-	for _, r := range c.Refused {
-		fmt.Fprintf(&b, "%s\n", r)
-	}
+	list(&b, c.Refused, all)
+	problems := make([]string, 0, len(c.Problems))
 	for _, p := range c.Problems {
-		fmt.Fprintf(&b, "problem: %s\n", p)
+		problems = append(problems, "problem: "+p)
 	}
-	shown := c.Services
-	if most > 0 && len(shown) > most {
-		shown = shown[:most]
+	list(&b, problems, all)
+	for _, e := range []Effect{Loses, Alters, Gains} {
+		c.writeServices(&b, e, all)
 	}
-	for _, s := range shown {
-		for _, m := range s.Messages {
-			fmt.Fprintf(&b, "%-7s %s: %s\n", s.Effect, s.Service, m)
-		}
-	}
-	if more := len(c.Services) - len(shown); more > 0 {
-		fmt.Fprintf(&b, "... and %s (-o json lists all)\n", world.Count(more, "more Service"))
-	}
-	for _, s := range c.Shards {
-		switch {
-		case s.To == "":
-			fmt.Fprintf(&b, "shard %s: leaves %s, no gateway has it any more\n", s.Shard, s.From)
-		case s.From == "":
-			fmt.Fprintf(&b, "shard %s (%s): comes to %s\n", s.Shard, world.Count(s.Addresses, "address"), s.To)
-		case s.From != s.To:
-			fmt.Fprintf(&b, "shard %s (%s): moves from %s to %s\n", s.Shard, world.Count(s.Addresses, "address"), s.From, s.To)
-		default:
-			fmt.Fprintf(&b, "shard %s (%s): stays on %s; gateways in order: %s, were "+
-				"%s\n", s.Shard, world.Count(s.Addresses, "address"),
-				s.To, strings.Join(s.After, " "), strings.Join(s.Before, " "))
-		}
-	}
+	c.writeShards(&b, all)
 	for _, s := range c.Sessions {
-		fmt.Fprintf(&b, "BGPPeer %s:%s\n", s.Peer, s.text())
+		fmt.Fprintf(&b, "BGPPeer %s:%s\n", s.Peer, s.text(all))
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
@@ -54,14 +41,85 @@ func (c *Changes) Text(most int) string {
 	return b.String()
 }
 
-func (s *SessionChange) text() string {
+// list writes lines. Unless all are wanted, it writes the first ones and the number of the others.
+func list(b *strings.Builder, lines []string, all bool) {
+	for i, line := range lines {
+		if i == maxNamed && !all {
+			fmt.Fprintf(b, "... and %d more (-o wide lists all)\n", len(lines)-i)
+			return
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+// names joins names; unless all are wanted, only the first ones.
+func names(list []string, all bool) string {
+	if len(list) > maxGroupNames && !all {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxGroupNames], ", "), len(list)-maxGroupNames)
+	}
+	return strings.Join(list, ", ")
+}
+
+// writeServices writes the changes of Services with an effect: by name those that matter, and small groups.
+func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
+	groups := map[string][]string{}
+	for _, s := range c.Services {
+		for _, group := range s.groups {
+			if s.Effect == e && group != "" {
+				groups[group] = append(groups[group], s.Service)
+			}
+		}
+	}
+	maps.DeleteFunc(groups, func(_ string, services []string) bool { return all || len(services) <= maxGroupNames })
+	var lines []string
+	for _, s := range c.Services {
+		for i, m := range s.Messages {
+			if s.Effect == e && groups[s.groups[i]] == nil {
+				lines = append(lines, fmt.Sprintf("%-7s %s: %s", e, s.Service, m))
+			}
+		}
+	}
+	list(b, lines, all)
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		services := groups[group]
+		fmt.Fprintf(b, "%-7s %s %s: %s\n", e, world.Count(len(services), "Service"), group, names(services, false))
+	}
+}
+
+// writeShards writes shards that move, and those whose other gateways change.
+func (c *Changes) writeShards(b *strings.Builder, all bool) {
+	var moves, stays, staying []string
+	for _, s := range c.Shards {
+		addresses := world.Count(s.Addresses, "address")
+		switch {
+		case s.To == "":
+			moves = append(moves, fmt.Sprintf("shard %s: leaves %s, no gateway has it any more", s.Shard, s.From))
+		case s.From == "":
+			moves = append(moves, fmt.Sprintf("shard %s (%s): comes to %s", s.Shard, addresses, s.To))
+		case s.From != s.To:
+			moves = append(moves, fmt.Sprintf("shard %s (%s): moves from %s to %s", s.Shard, addresses, s.From, s.To))
+		default:
+			stays = append(stays, fmt.Sprintf("shard %s (%s): stays on %s; gateways in order: %s, were %s", s.Shard,
+				addresses, s.To, strings.Join(s.After, " "), strings.Join(s.Before, " ")))
+			staying = append(staying, s.Shard)
+		}
+	}
+	list(b, moves, all)
+	if len(stays) > maxGroupNames && !all {
+		stays = []string{fmt.Sprintf("%s stay on their gateways, with other gateways behind them: %s",
+			world.Count(len(staying), "shard"), names(staying, false))}
+	}
+	list(b, stays, all)
+}
+
+func (s *SessionChange) text(all bool) string {
 	text := ""
 	for _, part := range []struct {
 		nodes []string
 		what  string
 	}{{s.Opened, "open"}, {s.Closed, "close"}, {s.Reopened, "close and open again"}} {
 		if len(part.nodes) > 0 {
-			text += fmt.Sprintf(" sessions %s on %s;", part.what, strings.Join(part.nodes, ", "))
+			text += fmt.Sprintf(" sessions %s on %s;", part.what, names(part.nodes, all))
 		}
 	}
 	for _, part := range []struct {
