@@ -35,7 +35,7 @@ func pluginMoves(t *testing.T, c *cluster) {
 	p.expect(t, "move absent -n "+ns+" --to n3", 1, "service "+ns+"/absent: not found")
 	p.expect(t, "move web -n "+ns+" --to absent", 1, `node "absent" does not exist`)
 	p.expect(t, "move web -n "+ns+" --to n2", 0, "Nothing moves: node n2 is the active gateway of "+ns+"/web already.")
-	moves := fmt.Sprintf("moves shard %s of L2Domain lan from n2 to n3, with 1 Service: %s/web", shard, ns)
+	moves := fmt.Sprintf("moves shard %s of L2Domain lan from n2 to n3, with 1 Service:\n  %s/web 10.50.0.", shard, ns)
 	p.expect(t, "move web -n "+ns+" --to n3 --dry-run", 0, moves, "dry run: nothing was changed")
 	p.expect(t, "drain n3 --wait=false", 0)
 	p.expect(t, "move web -n "+ns+" --to n3", 1, `L2Domain lan: node "n3" is draining`)

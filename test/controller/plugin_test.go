@@ -214,7 +214,8 @@ func pluginPlans(t *testing.T, c *cluster) {
 	c.active(t, "n2")
 
 	p.expect(t, "drain absent", 1, `node "absent": not found`)
-	p.expect(t, "drain n2 --dry-run", 0, "moves from n2 to ", "dry run")
+	p.expect(t, "drain n2 --dry-run", 0, fmt.Sprintf("changes %s/web: address %s: shard lan/", ns, address),
+		"moves from n2 to ", "dry run")
 	p.expect(t, "drain n2 --wait=false --reason kernel", 0, "moves from n2 to ", "node n2 drains")
 	excluded := `jsonpath={.status.excludedNodes[?(@.name=="n2")]}`
 	eventually(t, "n2 drains", func() bool {

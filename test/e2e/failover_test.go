@@ -256,7 +256,7 @@ var _ = Describe("A gateway", func() {
 			port, from := activeGateway(ctx)
 			to := cluster.Nodes[slices.IndexFunc(cluster.Nodes, func(n lab.Node) bool { return n.Name != from })].Name
 			servedWhile(ctx, addrs, where, "none", func() {
-				Expect(move(ctx, "web", to)).To(And(ContainSubstring("from "+from+" to "+to+", with 1 Service: default/web"),
+				Expect(move(ctx, "web", to)).To(And(ContainSubstring("from "+from+" to "+to+", with 1 Service:\n  default/web "),
 					ContainSubstring("has moved to "+to)))
 				Expect(cluster.ActiveNode(ctx, port)).To(Equal(to))
 			})

@@ -3,11 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +27,7 @@ import (
 // drainOptions are the options of commands drain and undrain.
 type drainOptions struct {
 	connection
+	output
 	reason  string
 	dryRun  bool
 	wait    bool
@@ -38,7 +39,7 @@ func (o *drainOptions) Validate() error {
 	if o.timeout < 0 {
 		return fmt.Errorf("--timeout %s: is negative", o.timeout)
 	}
-	return nil
+	return o.validate(formatWide)
 }
 
 func drainCommand() *cli.Command {
@@ -49,12 +50,12 @@ func drainCommand() *cli.Command {
 		ArgsUsage: "NODE",
 		Description: `Sets the annotation ` + v1alpha1.AnnotationDrain + ` on the Node, which affects only this product:
 the label node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows
-what moves, and waits until it has moved. Pods stay; kubectl drain moves them.
+which Services move and where to, and waits until they have. Pods stay; kubectl drain moves them.
 
 Examples:
   kubectl slb drain n1 --dry-run
   kubectl slb drain n1 --reason 'new kernel'`,
-		Flags: append(o.flags(),
+		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
@@ -85,9 +86,12 @@ where they are, unless the L2Domain sets preempt. Names other signals that still
 
 Examples:
   kubectl slb undrain n1`,
-		Flags: append(o.flags(),
+		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
 			name, err := oneArgument(c, "NODE")
 			if err != nil {
 				return err
@@ -138,7 +142,8 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	} else {
 		after := before.Clone()
 		after.Nodes[slices.Index(before.Nodes, n)] = edited
-		printMoves(c.App.Writer, preview.Compare(before, after, time.Now()))
+		moves := preview.Compare(before, after, time.Now()).Moves()
+		fmt.Fprint(c.App.Writer, cmp.Or(moves.Text(o.format == formatWide), "Nothing moves.\n"))
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")
@@ -154,21 +159,6 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 		return nil, nil, fmt.Errorf("set annotation %s of node %s: %w", v1alpha1.AnnotationDrain, name, err)
 	}
 	return clients, edited, nil
-}
-
-// printMoves shows shards that move, and BGP sessions that change.
-func printMoves(w io.Writer, c *preview.Changes) {
-	moves := preview.Changes{Sessions: c.Sessions, Problems: c.Problems}
-	for _, s := range c.Shards {
-		if s.From != s.To {
-			moves.Shards = append(moves.Shards, s)
-		}
-	}
-	text := moves.Text(false)
-	if text == "" {
-		text = "Nothing moves.\n"
-	}
-	fmt.Fprint(w, text)
 }
 
 func (o *drainOptions) drain(c *cli.Context, name string) error {

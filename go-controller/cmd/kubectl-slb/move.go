@@ -31,6 +31,7 @@ const (
 // moveOptions are the options of command move.
 type moveOptions struct {
 	connection
+	output
 	to      string
 	dryRun  bool
 	timeout time.Duration
@@ -44,7 +45,7 @@ func (o *moveOptions) Validate() error {
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: is not positive", o.timeout)
 	}
-	return nil
+	return o.validate(formatWide)
 }
 
 func moveCommand() *cli.Command {
@@ -60,7 +61,7 @@ node until it fails or drains, and do not return afterwards.
 Examples:
   kubectl slb move shop/web --to n2 --dry-run
   kubectl slb move web -n shop --to n2`,
-		Flags: append(o.flags(),
+		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
 			&cli.StringFlag{Name: "to", Destination: &o.to, Usage: "`NODE` that becomes the active gateway"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: time.Minute,
@@ -103,7 +104,7 @@ func (o *moveOptions) run(c *cli.Context, name string) error {
 		return nil
 	}
 	for _, m := range moves {
-		fmt.Fprint(c.App.Writer, m.Text())
+		fmt.Fprint(c.App.Writer, m.Text(o.format == formatWide))
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")

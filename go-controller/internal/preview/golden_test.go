@@ -26,6 +26,7 @@ import (
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
 //	wide            (empty) all changes are shown
+//	moving          (empty) only what is lost or moves is shown, as by drain
 //	moves           lines "NAMESPACE/SERVICE NODE": requests to move Services
 //	want            the changes
 func TestGolden(t *testing.T) {
@@ -40,7 +41,7 @@ func TestGolden(t *testing.T) {
 		}
 		var after *objects.Objects
 		var edited *objects.Edited
-		now, all := time.Unix(1767225700, 0), false
+		now, all, moving := time.Unix(1767225700, 0), false, false
 		for _, f := range archive.Files {
 			switch f.Name {
 			case "manifests.yaml":
@@ -49,6 +50,8 @@ func TestGolden(t *testing.T) {
 				_, err = before.Set(many(string(f.Data)))
 			case "wide":
 				all = true
+			case "moving":
+				moving = true
 			case "edit.yaml":
 				after = before.Clone()
 				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
@@ -64,6 +67,9 @@ func TestGolden(t *testing.T) {
 		}
 		changes := Compare(before, after, now)
 		changes.Add(edited)
+		if moving {
+			return changes.Moves().Text(all), nil
+		}
 		return changes.Text(all) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
 	})
 }
@@ -101,7 +107,7 @@ func moves(o *objects.Objects, lines string, now time.Time) string {
 		list, reason := Move(o, world.Key{Namespace: namespace, Name: name}, words[1], "id", now)
 		fmt.Fprintf(&out, "%s to %s: %s\n", words[0], words[1], cmp.Or(reason, world.Count(len(list), "request")))
 		for _, m := range list {
-			fmt.Fprintf(&out, "%s: %s\n%s", m.Domain, m.Request, m.Text())
+			fmt.Fprintf(&out, "%s: %s\n%s", m.Domain, m.Request, m.Text(false))
 		}
 	}
 	return out.String()

@@ -3,8 +3,11 @@
 package preview
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +27,12 @@ type DomainMove struct {
 	Shards  []ShardMove
 }
 
-// ShardMove is a shard that moves. Services are all that have addresses of the shard, sorted.
+// ShardMove is a shard that moves. Services are lines "NAMESPACE/NAME ADDRESS, ..." of all that have addresses of the
+// shard, sorted.
 type ShardMove struct {
 	Index    int
 	From, To string
-	Services []world.Key
+	Services []string
 }
 
 // Move returns the requests that move all shards of a Service to a node, one per L2Domain, in order of their names.
@@ -113,18 +117,22 @@ func (d *decision) shardsOf(key world.Key) (used []world.ShardID, reason string)
 	return used, ""
 }
 
-// servicesOf returns the Services that have addresses of a shard.
-func (d *decision) servicesOf(id world.ShardID) []world.Key {
-	var keys []world.Key
+// servicesOf returns the Services that have addresses of a shard, with these addresses.
+func (d *decision) servicesOf(id world.ShardID) []string {
+	addresses := map[world.Key][]netip.Addr{}
 	for key, placements := range d.Placements.Services {
 		for _, p := range placements {
 			if p.Reason == "" && p.Shard == id {
-				keys = append(keys, key)
+				addresses[key] = append(addresses[key], p.Addr)
 			}
 		}
 	}
-	slices.SortFunc(keys, world.Key.Compare)
-	return slices.Compact(keys)
+	var services []string
+	for _, key := range slices.SortedFunc(maps.Keys(addresses), world.Key.Compare) {
+		slices.SortFunc(addresses[key], netip.Addr.Compare)
+		services = append(services, fmt.Sprint(key, " ", strings.Trim(fmt.Sprint(addresses[key]), "[]")))
+	}
+	return services
 }
 
 // MoveInProgress describes a request of a domain that is not over yet. It is empty if there is none.
@@ -139,24 +147,13 @@ func MoveInProgress(d *v1alpha1.L2Domain) string {
 		v1alpha1.AnnotationMove, printable.Line(text))
 }
 
-// Text returns a description for readers.
-func (m *DomainMove) Text() string {
-	const most = 20
+// Text returns a description for readers. Unless all are wanted, the number of Services per shard is bounded.
+func (m *DomainMove) Text(all bool) string {
 	var b strings.Builder
 	for _, s := range m.Shards {
-		var names []string
-		for _, key := range s.Services[:min(len(s.Services), most)] {
-			names = append(names, key.String())
-		}
-		if more := len(s.Services) - len(names); more > 0 {
-			names = append(names, fmt.Sprintf("and %d more", more))
-		}
-		from := "no gateway"
-		if s.From != "" {
-			from = s.From
-		}
-		fmt.Fprintf(&b, "moves shard %d of L2Domain %s from %s to %s, with %s: %s\n", s.Index, m.Domain, from, s.To,
-			world.Count(len(s.Services), "Service"), strings.Join(names, ", "))
+		fmt.Fprintf(&b, "moves shard %d of L2Domain %s from %s to %s, with %s:\n", s.Index, m.Domain,
+			cmp.Or(s.From, "no gateway"), s.To, world.Count(len(s.Services), "Service"))
+		list(&b, "  ", s.Services, all)
 	}
 	return b.String()
 }

@@ -86,6 +86,23 @@ func (c *Changes) Disrupts() bool {
 	return slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Effect == Loses })
 }
 
+// Moves returns what is lost or moves: without Services that stay on their gateways, and without shards whose other
+// gateways change.
+func (c *Changes) Moves() *Changes {
+	moves := &Changes{Problems: c.Problems, Sessions: c.Sessions}
+	for _, s := range c.Services {
+		if slices.Contains(s.groups, "") {
+			moves.Services = append(moves.Services, s)
+		}
+	}
+	for _, s := range c.Shards {
+		if s.From != s.To {
+			moves.Shards = append(moves.Shards, s)
+		}
+	}
+	return moves
+}
+
 // Empty reports whether nothing changes.
 func (c *Changes) Empty() bool {
 	return len(c.Refused)+len(c.Problems)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0

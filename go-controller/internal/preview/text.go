@@ -22,12 +22,12 @@ const (
 // number of lines is bounded. It is empty if nothing changes and there are no notes.
 func (c *Changes) Text(all bool) string {
 	var b strings.Builder
-	list(&b, c.Refused, all)
+	list(&b, "", c.Refused, all)
 	problems := make([]string, 0, len(c.Problems))
 	for _, p := range c.Problems {
 		problems = append(problems, "problem: "+p)
 	}
-	list(&b, problems, all)
+	list(&b, "", problems, all)
 	for _, e := range []Effect{Loses, Alters, Gains} {
 		c.writeServices(&b, e, all)
 	}
@@ -41,14 +41,14 @@ func (c *Changes) Text(all bool) string {
 	return b.String()
 }
 
-// list writes lines. Unless all are wanted, it writes the first ones and the number of the others.
-func list(b *strings.Builder, lines []string, all bool) {
+// list writes lines with an indent. Unless all are wanted, it writes the first ones and the number of the others.
+func list(b *strings.Builder, indent string, lines []string, all bool) {
 	for i, line := range lines {
 		if i == maxNamed && !all {
-			fmt.Fprintf(b, "... and %d more (-o wide lists all)\n", len(lines)-i)
+			fmt.Fprintf(b, "%s... and %d more (-o wide lists all)\n", indent, len(lines)-i)
 			return
 		}
-		b.WriteString(line + "\n")
+		b.WriteString(indent + line + "\n")
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
 			}
 		}
 	}
-	list(b, lines, all)
+	list(b, "", lines, all)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		services := groups[group]
 		fmt.Fprintf(b, "%-7s %s %s: %s\n", e, world.Count(len(services), "Service"), group, names(services, false))
@@ -104,12 +104,12 @@ func (c *Changes) writeShards(b *strings.Builder, all bool) {
 			staying = append(staying, s.Shard)
 		}
 	}
-	list(b, moves, all)
+	list(b, "", moves, all)
 	if len(stays) > maxGroupNames && !all {
 		stays = []string{fmt.Sprintf("%s stay on their gateways, with other gateways behind them: %s",
 			world.Count(len(staying), "shard"), names(staying, false))}
 	}
-	list(b, stays, all)
+	list(b, "", stays, all)
 }
 
 func (s *SessionChange) text(all bool) string {
