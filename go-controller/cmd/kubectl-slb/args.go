@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -43,4 +44,29 @@ func arranged(app *cli.App, args []string) []string {
 		return []string{args[0], others[0], "--help"} // The parser takes an argument beside it for a topic.
 	}
 	return slices.Concat(args[:1], others[:1], given, others[1:], rest)
+}
+
+// usageError returns the error of a command whose flags are wrong. For a flag that the command does not have, it names
+// the commands that have it, or the nearest one.
+func usageError(c *cli.Context, err error, _ bool) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -") // package flag has no type for it
+	if !unknown {
+		return fmt.Errorf("%s: %w", c.Command.Name, err)
+	}
+	var owners []string
+	for _, command := range c.App.VisibleCommands() {
+		if slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }) {
+			owners = append(owners, command.Name)
+		}
+	}
+	near := slices.DeleteFunc(slices.Clone(c.Command.Flags), func(f cli.Flag) bool { return f.Names()[0][0] != name[0] })
+	suggestion := ""
+	switch {
+	case len(owners) > 0:
+		suggestion = " It is a flag of " + strings.Join(owners, ", ") + "."
+	case len(near) > 0:
+		suggestion = fmt.Sprintf(" Did you mean %q?", cli.SuggestFlag(near, name, true))
+	}
+	return fmt.Errorf("%s: unknown flag %q.%s kubectl slb %[1]s --help lists the flags", c.Command.Name,
+		"-"+strings.Repeat("-", min(1, len(name)-1))+name, suggestion)
 }

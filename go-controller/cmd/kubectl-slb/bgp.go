@@ -26,7 +26,7 @@ type bgpOptions struct {
 }
 
 // Validate returns the first problem with the options, with its flag and value.
-func (o *bgpOptions) Validate() error { return o.validate(formatJSON, formatYAML, formatWide) }
+func (o *bgpOptions) Validate() error { return o.validate() }
 
 func bgpCommand() *cli.Command {
 	var o bgpOptions
@@ -38,7 +38,7 @@ and the routes: which nodes advertise each address, to which peers.
 
 Examples:
   kubectl slb bgp -o wide`,
-		Flags: append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
+		Flags: append(o.clusterFlags(), o.output.flags(formatJSON, formatYAML, formatWide)...),
 		Action: func(c *cli.Context) error {
 			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {
 				return err

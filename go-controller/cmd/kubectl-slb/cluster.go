@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/client-go/kubernetes"
@@ -84,7 +86,11 @@ func (o *connection) connect() (*clients, error) {
 }
 
 // output is the format of the result.
-type output struct{ format string }
+type output struct {
+	format string
+	// formats are the accepted ones.
+	formats []string
+}
 
 // Formats of results. The empty format is for readers.
 const (
@@ -93,22 +99,25 @@ const (
 	formatWide = "wide"
 )
 
-func (o *output) flags(formats string) []cli.Flag {
-	return []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.format,
-		Category: categoryOutput, Usage: "`FORMAT` of the output: " + formats + "; if empty, for readers"}}
+// formatFlag is the flag for the format of the result.
+type formatFlag struct {
+	*cli.StringFlag
+	formats []string
+}
+
+func (o *output) flags(formats ...string) []cli.Flag {
+	o.formats = formats
+	return []cli.Flag{&formatFlag{formats: formats, StringFlag: &cli.StringFlag{Name: "output", Aliases: []string{"o"},
+		Destination: &o.format, Category: categoryOutput,
+		Usage: "`FORMAT` of the output: " + strings.Join(formats, ", ") + "; if empty, for readers"}}}
 }
 
 // validate checks the format against the accepted ones.
-func (o *output) validate(formats ...string) error {
-	if o.format == "" {
+func (o *output) validate() error {
+	if o.format == "" || slices.Contains(o.formats, o.format) {
 		return nil
 	}
-	for _, f := range formats {
-		if o.format == f {
-			return nil
-		}
-	}
-	return fmt.Errorf("--output %q: want one of %v", o.format, formats)
+	return fmt.Errorf("--output %q: want one of %v", o.format, o.formats)
 }
 
 // oneArgument returns the only argument of a command.

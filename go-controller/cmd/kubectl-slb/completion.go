@@ -48,6 +48,10 @@ func candidates(c *cli.Context) []string {
 		words = []string{""}
 	}
 	last := words[len(words)-1]
+	var flags []cli.Flag
+	if command := c.App.Command(words[0]); command != nil {
+		flags = command.VisibleFlags()
+	}
 	var all []string
 	switch {
 	case len(words) == 1:
@@ -55,14 +59,16 @@ func candidates(c *cli.Context) []string {
 			all = append(all, command.Name+"\t"+command.Usage)
 		}
 	case words[len(words)-2] == "-o" || words[len(words)-2] == "--output":
-		all = []string{formatJSON, formatYAML, formatWide}
+		for _, f := range flags {
+			if f, ok := f.(*formatFlag); ok {
+				all = f.formats
+			}
+		}
 	case words[len(words)-2] == "--to":
 		all = nodeNames(c)
 	case strings.HasPrefix(last, "-"):
-		if command := c.App.Command(words[0]); command != nil {
-			for _, f := range command.VisibleFlags() {
-				all = append(all, "--"+f.Names()[0])
-			}
+		for _, f := range flags {
+			all = append(all, "--"+f.Names()[0])
 		}
 	default:
 		all = names(c, words[0])

@@ -39,7 +39,7 @@ func (o *drainOptions) Validate() error {
 	if o.timeout < 0 {
 		return fmt.Errorf("--timeout %s: is negative", o.timeout)
 	}
-	return o.validate(formatWide)
+	return o.validate()
 }
 
 func drainCommand() *cli.Command {
@@ -50,12 +50,12 @@ func drainCommand() *cli.Command {
 		ArgsUsage: "NODE",
 		Description: `Sets the annotation ` + v1alpha1.AnnotationDrain + ` on the Node, which affects only this product:
 the label node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows
-which Services move and where to, and waits until they have. Pods stay; kubectl drain moves them.
+which Services move and where to (-o wide: all of them), and waits until they have. Pods stay; kubectl drain moves them.
 
 Examples:
   kubectl slb drain n1 --dry-run
   kubectl slb drain n1 --reason 'new kernel'`,
-		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
+		Flags: append(append(o.clusterFlags(), o.output.flags(formatWide)...),
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
@@ -86,7 +86,7 @@ where they are, unless the L2Domain sets preempt. Names other signals that still
 
 Examples:
   kubectl slb undrain n1`,
-		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
+		Flags: append(append(o.clusterFlags(), o.output.flags(formatWide)...),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
 		Action: func(c *cli.Context) error {
 			if err := o.Validate(); err != nil {

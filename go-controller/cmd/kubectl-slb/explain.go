@@ -27,7 +27,7 @@ func (o *explainOptions) Validate() error {
 	if _, err := netip.ParseAddr(o.from); err != nil && o.from != "" {
 		return fmt.Errorf("--from %q: not an IP address", o.from)
 	}
-	return o.validate(formatJSON, formatYAML)
+	return o.validate()
 }
 
 func explainCommand() *cli.Command {
@@ -45,7 +45,7 @@ Examples:
   kubectl slb explain web -n shop
   kubectl slb explain shop/web --from 198.51.100.7
   kubectl slb explain shop/web --probe`,
-		Flags: append(append(o.connection.flags(), o.output.flags("json or yaml")...),
+		Flags: append(append(o.connection.flags(), o.output.flags(formatJSON, formatYAML)...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
 				"admitted, and answers for its IP family"},
 			&cli.BoolFlag{Name: "probe", Destination: &o.probe, Usage: "open a TCP connection from this machine to each " +

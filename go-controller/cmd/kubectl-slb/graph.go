@@ -28,7 +28,7 @@ from nodes to the peers to which they advertise, red ones to those without a ses
 
 Examples:
   kubectl slb graph --file slb.svg`,
-		Flags: append(o.flags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
+		Flags: append(o.clusterFlags(), &cli.StringFlag{Name: "file", Destination: &o.file, Category: categoryOutput,
 			Usage: "`FILE` to write; if empty, standard output"}),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

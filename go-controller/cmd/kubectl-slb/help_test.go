@@ -35,7 +35,7 @@ func TestHelpIsComplete(t *testing.T) {
 func TestHelpAfterArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"import metallb --help": "kubectl slb import - ", "drain n1 -h": "kubectl slb drain - ",
-		"--help drain": "kubectl slb drain - ", "drain -n shop --help": "kubectl slb drain - ",
+		"--help drain": "kubectl slb drain - ", "move -n shop --help": "kubectl slb move - ",
 	} {
 		app, out := newApp(), &bytes.Buffer{}
 		app.Writer = out

@@ -58,7 +58,7 @@ func run() int {
 }
 
 func newApp() *cli.App {
-	return &cli.App{
+	app := &cli.App{
 		Name:    "kubectl slb",
 		Usage:   "inspect and operate the service load balancers of OVN-Kubernetes",
 		Version: version,
@@ -91,6 +91,10 @@ Examples:
 		Action:          helpOrUnknown,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run prints the error
 	}
+	for _, c := range app.Commands {
+		c.OnUsageError = usageError
+	}
+	return app
 }
 
 // helpOrUnknown runs if no command is named, or one that does not exist.

@@ -45,7 +45,7 @@ func (o *moveOptions) Validate() error {
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: is not positive", o.timeout)
 	}
-	return o.validate(formatWide)
+	return o.validate()
 }
 
 func moveCommand() *cli.Command {
@@ -61,7 +61,7 @@ node until it fails or drains, and do not return afterwards.
 Examples:
   kubectl slb move shop/web --to n2 --dry-run
   kubectl slb move web -n shop --to n2`,
-		Flags: append(append(o.connection.flags(), o.output.flags("wide (all Services)")...),
+		Flags: append(append(o.connection.flags(), o.output.flags(formatWide)...),
 			&cli.StringFlag{Name: "to", Destination: &o.to, Usage: "`NODE` that becomes the active gateway"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: time.Minute,

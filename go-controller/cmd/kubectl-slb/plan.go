@@ -37,7 +37,7 @@ func (o *planOptions) Validate() error {
 			return fmt.Errorf("--delete %q: want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer or BGPAdvertisement", name)
 		}
 	}
-	return o.validate(formatJSON, formatYAML, formatWide)
+	return o.validate()
 }
 
 // kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools; empty if there is none.
@@ -58,7 +58,7 @@ func planCommand() *cli.Command {
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
 		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
 which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Equal changes
-are grouped; those that lose something or move to another gateway are named. Nothing is written.
+are grouped; those that lose something or move to another gateway are named. -o wide lists all. Nothing is written.
 
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
 rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
@@ -68,7 +68,7 @@ Exit code: 0 no Service loses anything, 3 a Service loses something, 2 an object
 Examples:
   kubectl slb plan -f pool.yaml
   kubectl slb plan --delete l2domain/lan`,
-		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide (no groups, no limits)")...),
+		Flags: append(append(o.connection.flags(), o.output.flags(formatJSON, formatYAML, formatWide)...),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
 				Usage: "`FILE` with the objects after the edit; - for standard input"},
 			&cli.StringSliceFlag{Name: "delete", Destination: &o.deleted, Usage: "`KIND/NAME` of an object to delete"}),

@@ -26,7 +26,7 @@ type statusOptions struct {
 
 // Validate returns the first problem with the options, with its flag and value.
 func (o *statusOptions) Validate() error {
-	return o.validate(formatJSON, formatYAML, formatWide)
+	return o.validate()
 }
 
 func statusCommand() *cli.Command {
@@ -40,7 +40,7 @@ BGPPeer, and everything that is wrong, with commands that fix it. -o wide adds t
 Examples:
   kubectl slb status -o wide
   kubectl slb status --watch`,
-		Flags: append(append(o.connection.flags(), o.output.flags("json, yaml or wide")...),
+		Flags: append(append(o.clusterFlags(), o.output.flags(formatJSON, formatYAML, formatWide)...),
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch,
 				Usage: "show the status again whenever it changes, until interrupted"}),
 		Action: func(c *cli.Context) error {
