@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +189,24 @@ func TestCommandsHaveFlagsThatTheyUse(t *testing.T) {
 		}
 		if got := strings.Join(flags, " "); got != want {
 			t.Errorf("%s has the flags %s, want %s", command, got, want)
+		}
+	}
+}
+
+// The bar of a pool is neither empty nor full unless the pool is.
+func TestBar(t *testing.T) {
+	for want, u := range map[string]explain.Usage{
+		"-":                                  {},
+		"[..........] 0/10":                  {Available: 10},
+		"[#.........] 1/1000":                {Assigned: 1, Available: 999},
+		"[####......] 41/100":                {Assigned: 41, Available: 59},
+		"[#########.] 99/100":                {Assigned: 99, Available: 1},
+		"[##########] 100/100":               {Assigned: 100},
+		"[##########] 0/4 (4 cooling down)":  {CoolingDown: 4},
+		"[#.........] 3/9223372036854775810": {Assigned: 3, Available: math.MaxInt64},
+	} {
+		if got := bar(u); got != want {
+			t.Errorf("%+v: %s, want %s", u, got, want)
 		}
 	}
 }

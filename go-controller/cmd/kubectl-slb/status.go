@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -197,16 +198,23 @@ func stateText(paint explain.Paint, s explain.State, reason string) string {
 	return paint(s, string(s)) + " " + reason
 }
 
-// bar returns a picture of how many addresses are in use.
+// bar returns a picture of how many addresses are in use: from 0 to all, to the nearest mark, but never empty if one is
+// in use, and never full if one is available.
 func bar(u explain.Usage) string {
 	const width = 10
-	all := u.Assigned + u.CoolingDown + u.Available
-	if all <= 0 {
+	used, available := uint64(u.Assigned)+uint64(u.CoolingDown), uint64(u.Available) //nolint:gosec // never negative
+	all := used + available
+	if all == 0 {
 		return "-"
 	}
-	full := int(float64(u.Assigned+u.CoolingDown)/float64(all)*width + 0.999)
-	text := fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("#", min(full, width)), strings.Repeat(".", width-min(full, width)),
-		u.Assigned, all)
+	full := int(math.Round(float64(used) / float64(all) * width))
+	if used > 0 {
+		full = max(full, 1)
+	}
+	if available > 0 {
+		full = min(full, width-1)
+	}
+	text := fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(".", width-full), u.Assigned, all)
 	if u.CoolingDown > 0 {
 		text += fmt.Sprintf(" (%d cooling down)", u.CoolingDown)
 	}

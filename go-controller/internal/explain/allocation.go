@@ -189,9 +189,8 @@ func (p *path) usage(name string) string {
 		{"IPv4", pool.Status.AssignedIPv4, pool.Status.AvailableIPv4},
 		{"IPv6", pool.Status.AssignedIPv6, pool.Status.AvailableIPv6},
 	} {
-		if family.assigned+family.avail > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d %s addresses in use", family.assigned, family.assigned+family.avail,
-				family.name))
+		if all := uint64(family.assigned) + uint64(family.avail); all > 0 { //nolint:gosec // never negative
+			parts = append(parts, fmt.Sprintf("%d of %d %s addresses in use", family.assigned, all, family.name))
 		}
 	}
 	return strings.Join(parts, "; ")

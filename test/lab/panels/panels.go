@@ -31,7 +31,9 @@ type Panel struct {
 	Title       string `json:"title"`
 	FieldConfig struct {
 		Defaults struct {
-			Unit string `json:"unit"`
+			Unit string   `json:"unit"`
+			Min  *float64 `json:"min"`
+			Max  *float64 `json:"max"`
 		} `json:"defaults"`
 	} `json:"fieldConfig"`
 	Targets []Target `json:"targets"`

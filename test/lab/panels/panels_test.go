@@ -63,3 +63,20 @@ func TestDraw(t *testing.T) {
 		t.Error("the legend names more series than fit")
 	}
 }
+
+// Axes start at 0, and those of percentages end at 100 %: otherwise a pool looks emptier or fuller than it is.
+func TestAxesOfTheDashboard(t *testing.T) {
+	board, err := Read("../../../dist/monitoring/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range board.Panels {
+		d := p.FieldConfig.Defaults
+		if d.Min == nil || *d.Min != 0 {
+			t.Errorf("panel %q: the axis does not start at 0", p.Title)
+		}
+		if d.Unit == "percentunit" && (d.Max == nil || *d.Max != 1) {
+			t.Errorf("panel %q: the axis does not end at 100 %%", p.Title)
+		}
+	}
+}
