@@ -172,7 +172,7 @@ func TestKindOf(t *testing.T) {
 // A command has the flags of kubectl that mean something for it, and no others.
 func TestCommandsHaveFlagsThatTheyUse(t *testing.T) {
 	for command, want := range map[string]string{
-		"explain":    "kubeconfig context namespace output from",
+		"explain":    "kubeconfig context namespace output from probe",
 		"status":     "kubeconfig context output watch",
 		"bgp":        "kubeconfig context output",
 		"drain":      "kubeconfig context output reason dry-run wait timeout",
