@@ -189,7 +189,7 @@ var _ = Describe("kubectl slb explain", Ordered, ContinueOnFailure, func() {
 // databaseDown is the loss of the northbound database that programs the gateway. OVN keeps what it has, so the answer
 // is unknown. With interconnect that shows only once a change waits for the database.
 func databaseDown() fault {
-	f := fault{answer: notKnown, link: "rows OVN: DatabaseUnreachable: ", client: fromPod()}
+	f := fault{answer: notKnown, link: "dataplane OVN: DatabaseUnreachable: ", client: fromPod()}
 	if os.Getenv("E2E_MODE") != lab.Interconnect {
 		f.cause = "not connected to OVN's databases"
 		f.inject = must(func(context.Context) error { return cluster.KillCentral(lab.NorthboundDB) })
@@ -210,11 +210,11 @@ func northdStopped() fault {
 			inject: must(func(context.Context) error { return cluster.KillCentral(lab.Northd) }),
 			mend:   must(func(ctx context.Context) error { return cluster.StartCentral(ctx, lab.Northd) })}
 		if os.Getenv("E2E_SEGMENT") == lab.OnLAN { // The L2Domain has one shard.
-			f.answer, f.link, f.cause = notKnown, "rows OVN: NorthdStopped: ", "ovn-northd has not translated the rows"
+			f.answer, f.link, f.cause = notKnown, "dataplane OVN: NorthdStopped: ", "ovn-northd has not translated the rows"
 		}
 		return f
 	}
-	f := fault{answer: notKnown, link: "rows OVN: NorthdStopped: ", cause: "ovn-northd is not running", client: fromPod()}
+	f := fault{answer: notKnown, link: "dataplane OVN: NorthdStopped: ", cause: "ovn-northd is not running", client: fromPod()}
 	return f.inZone(lab.Northd)
 }
 

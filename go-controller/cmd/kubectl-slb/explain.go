@@ -36,7 +36,7 @@ func explainCommand() *cli.Command {
 		Name:      "explain",
 		Usage:     "show whether a Service is reachable, and the first broken link on the way to it",
 		ArgsUsage: "SERVICE | NAMESPACE/SERVICE",
-		Description: `Follows the path Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP.
+		Description: `Follows the path Service, pool, address, L2Domain, shard, gateway, dataplane, clients, endpoints, BGP.
 The first broken link is named first, with its cause and a command that fixes it.
 
 Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.

@@ -170,7 +170,7 @@ func settings(o *options) []setting {
 		}...), grouped(categoryOVN, []setting{
 			{text(&o.nb.Address, "nb-address", "", "unix:/var/run/ovn/ovnnb_db.sock",
 				"`ADDRESSES` of the northbound database; empty with interconnect, where agents on the nodes program the databases "+
-					"(node --enable-l2), and if addresses are announced by BGP only"), "ovnnorth",
+					"(node --enable-l2), and if addresses are advertised by BGP only"), "ovnnorth",
 				"address"},
 			{text(&o.sb.Address, "sb-address", "", "unix:/var/run/ovn/ovnsb_db.sock", "`ADDRESSES` of the southbound database"),
 				"ovnsouth", "address"},

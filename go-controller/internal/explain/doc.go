@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package explain follows the path from a client to a Service through the objects of a cluster, and names the first
-// broken link on it: Service, pool, address, L2Domain, shard, gateway, rows, clients, endpoints, BGP.
+// broken link on it: Service, pool, address, L2Domain, shard, gateway, dataplane, clients, endpoints, BGP.
 //
 // Invariants:
 //   - The result depends only on the objects and on the question. There is no clock and no I/O.

@@ -46,7 +46,7 @@ const (
 	LinkDomain    = "domain"
 	LinkShard     = "shard"
 	LinkGateway   = "gateway"
-	LinkRows      = "rows"
+	LinkDataplane = "dataplane"
 	LinkClients   = "clients"
 	LinkEndpoints = "endpoints"
 	LinkBGP       = "bgp"
@@ -187,7 +187,7 @@ func (p *path) follow() {
 	for _, a := range p.asked() {
 		p.addDomain(a)
 	}
-	p.addRows()
+	p.addDataplane()
 	p.addClients()
 	p.addEndpoints()
 	if p.unread("nodes", "endpointslices", "bgppeers", "bgpadvertisements", "bgpnodestatuses", "bfdprofiles",

@@ -55,7 +55,7 @@ func (p *path) addDomain(a netip.Addr) {
 	}
 	if p.bgp.Survey().Takes(p.service, a) {
 		p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
-			Message: message + "; BGP announces it"})
+			Message: message + "; BGP advertises it"})
 		return
 	}
 	if reason == v1alpha1.ReasonNoDomain {

@@ -38,7 +38,7 @@ func TestLinesOfSeveralAddresses(t *testing.T) {
 		{Name: LinkDomain, Object: "lan", State: OK, Message: "has the segment of fd00::1"},
 		{Name: LinkGateway, Object: "n1", State: Broken, Reason: "Faulty", Message: "answers not for 10.0.0.1"},
 		{Name: LinkGateway, Object: "n2", State: Broken, Reason: "Faulty", Message: "answers not for 10.0.0.11"},
-		{Name: LinkRows, Object: "OVN", State: OK, Message: "programmed"},
+		{Name: LinkDataplane, Object: "OVN", State: OK, Message: "programmed"},
 	}}
 	r.FirstBroken = &r.Links[3]
 	var got []string

@@ -208,7 +208,7 @@ func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 		}
 		only := ""
 		if routed {
-			only = ". BGP alone announces it"
+			only = ". BGP alone advertises it"
 		}
 		for _, r := range outside(p, subnets) {
 			c.add(Warning, ref, "spec.addresses", "%s is in no subnet of a segment. MetalLB answers for any address; an "+

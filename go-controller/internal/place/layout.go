@@ -213,7 +213,7 @@ func (d *Domain) reporting(order []*world.Node, c world.ShardState) []*world.Nod
 
 // unserved returns why no segment can be served in this cluster, or an empty string.
 func unserved(c *world.Cluster, zones *world.Zones) string {
-	const instead = "; a BGPAdvertisement of the pool announces its addresses instead"
+	const instead = "; a BGPAdvertisement of the pool advertises its addresses instead"
 	switch {
 	case c.OpenShiftSDN:
 		return ""

@@ -94,7 +94,7 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 				n.Agent.NoOverlay = true
 			}
 		}, "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +
-			"switch, by which OVN reaches the pods of other nodes; a BGPAdvertisement of the pool announces its addresses " +
+			"switch, by which OVN reaches the pods of other nodes; a BGPAdvertisement of the pool advertises its addresses " +
 			"instead"},
 		"OpenShift SDN": {moving(true), world.ServedCentrally, func(w *world.Snapshot) { w.Cluster.OpenShiftSDN = true },
 			"OpenShiftSDN: the cluster network is OpenShiftSDN"},

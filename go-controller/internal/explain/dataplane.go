@@ -18,10 +18,10 @@ import (
 // ReasonNorthdStopped is the reason of rows that ovn-northd does not translate.
 const ReasonNorthdStopped = "NorthdStopped"
 
-// addRows adds whether the dataplane has what the controller wants it to have.
-func (p *path) addRows() {
+// addDataplane adds whether the dataplane has what the controller wants it to have.
+func (p *path) addDataplane() {
 	if !p.layer2 {
-		p.add(Link{Name: LinkRows, State: Unused, Message: "no L2Domain announces " + p.subject()})
+		p.add(Link{Name: LinkDataplane, State: Unused, Message: "no L2Domain announces " + p.subject()})
 		return
 	}
 	object := "OVN"
@@ -29,13 +29,13 @@ func (p *path) addRows() {
 		object = "annotations of nodes"
 	}
 	if c := p.verdict(v1alpha1.ReasonDatabaseUnreachable); c != nil {
-		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Message: c.Message}
+		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Message: c.Message}
 		p.addUnchangeable(&link, p.stoppedOf)
 		p.add(link)
 		return
 	}
 	if s := p.stoppedOf(northdNames()...); s != nil {
-		link := Link{Name: LinkRows, Object: object, State: Broken, Reason: ReasonNorthdStopped,
+		link := Link{Name: LinkDataplane, Object: object, State: Broken, Reason: ReasonNorthdStopped,
 			Message: "ovn-northd translates no changes: " + s.String(), Command: s.command()}
 		if p.announced != nil && p.announced.Status == metav1.ConditionTrue {
 			link.State = Warning
@@ -46,7 +46,7 @@ func (p *path) addRows() {
 	}
 	if c := p.verdict(v1alpha1.ReasonDataplaneError, v1alpha1.ReasonMisplacedFlow, v1alpha1.ReasonTooManyBackends,
 		v1alpha1.ReasonTooManySourceRanges, v1alpha1.ReasonProgramming); c != nil {
-		link := Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.mendRows(c.Reason)}
 		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
 			p.addUnchangeable(&link, p.stoppedOf)
@@ -55,7 +55,7 @@ func (p *path) addRows() {
 		return
 	}
 	if c := p.verdict(v1alpha1.ReasonNodeSilent); c != nil && p.hasAgents() {
-		p.add(Link{Name: LinkRows, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
+		p.add(Link{Name: LinkDataplane, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.ownPods("")})
 		return
 	}
@@ -79,7 +79,7 @@ func (p *path) addUnchangeable(link *Link, stopped func(containers ...string) *s
 
 // programmed returns the link for rows about which no condition complains.
 func (p *path) programmed(object string) Link {
-	link := Link{Name: LinkRows, Object: object}
+	link := Link{Name: LinkDataplane, Object: object}
 	// The controller gives these reasons only for Services that OVN has.
 	later := []string{v1alpha1.ReasonSeveralActiveGateways, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard,
 		v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNoActiveGateway}
