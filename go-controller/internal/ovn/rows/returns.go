@@ -144,8 +144,10 @@ func (g *Builder) NodeRows(name string, backends []ShardBackend, known func(id s
 	}
 	row, router, port := n.row, n.router(), n.port()
 	pods := g.balancers(n, backends, false, known)
+	limits := n.protection()
 	out := []Row{
-		row(Router, map[string]any{"name": router, "options": n.options()}),
+		limits,
+		row(Router, map[string]any{"name": router, "options": n.options(), "copp": Ref{limits.Table, limits.ID}}),
 		row(RouterPort, map[string]any{
 			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": texts(n.join),
 			"ha_chassis_group": (*string)(nil),

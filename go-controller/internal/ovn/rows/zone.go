@@ -125,7 +125,8 @@ func (g *Builder) returnRouterRows(s *shard, group Ref) []Row {
 	join := g.connect(s, "return-join", router, router+"-join", JoinSwitch, texts(s.join), nil)
 	join[0].Columns["options"] = map[string]string{"requested-tnl-key": highestPortKey}
 	out := []Row{
-		s.row(Router, map[string]any{"name": router, "options": zoneOptions(returnRouterKey(s.ordinal))}, "return"),
+		s.row(Router, map[string]any{"name": router, "options": zoneOptions(returnRouterKey(s.ordinal)),
+			"copp": protectionRef()}, "return"),
 		s.row(Switch, map[string]any{"name": innerSwitch(s.ID)}, "inner"),
 	}
 	out = append(out, join...)
