@@ -59,10 +59,10 @@ var _ = Describe("ovn-northd that does not run", func() {
 			running = true
 			Expect(awaitAnnounced(ctx, "web")).To(Equal(addrs))
 			for _, a := range append(addrs, awaitAnnounced(ctx, "late")...) {
-				Expect(get(netip.AddrPortFrom(a, httpPort))(ctx)).To(fromPod(), "from %s", a)
+				Eventually(get(netip.AddrPortFrom(a, httpPort))).WithContext(ctx).Should(fromPod(), "from %s", a)
 			}
 			for _, a := range addrs {
-				Expect(get(netip.AddrPortFrom(a, otherPort))(ctx)).To(fromPod(), "from %s", a)
+				Eventually(get(netip.AddrPortFrom(a, otherPort))).WithContext(ctx).Should(fromPod(), "from %s", a)
 			}
 		})
 })
