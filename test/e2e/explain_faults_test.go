@@ -214,7 +214,8 @@ func northdStopped() fault {
 		}
 		return f
 	}
-	f := fault{answer: notKnown, link: "dataplane OVN: NorthdStopped: ", cause: "ovn-northd is not running", client: fromPod()}
+	f := fault{answer: notKnown, link: "dataplane OVN: NorthdStopped: ", cause: "ovn-northd is not running",
+		client: fromPod()}
 	return f.inZone(lab.Northd)
 }
 

@@ -73,8 +73,8 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	})
 }
 
-// awaitReady waits until the program in a namespace says that it is ready. It notes at once what the API server does not
-// allow: the manifests may be those of another flavour. alive returns an error if the program is not running.
+// awaitReady waits until the program in a namespace says that it is ready. It notes at once what the API server does
+// not allow: the manifests may be those of another flavour. alive returns an error if the program is not running.
 func (l *Lab) awaitReady(ctx context.Context, netns string, alive func() error) error {
 	noted := false
 	return poll(ctx, func() error {
