@@ -118,7 +118,7 @@ const (
 	targets kind = "make"    // targets of make
 	yaml    kind = "yaml"    // manifests
 	scrape  kind = "scrape"  // a scrape configuration of Prometheus
-	picture kind = "text"    // not run: a picture, or a table that kubectl prints
+	picture kind = "text"    // not run: a picture, or what kubectl or kubectl slb prints
 )
 
 // kind returns how to run the block, or an error that names the line without a runner.
@@ -138,7 +138,9 @@ func (b block) kind() (kind, error) {
 			}
 		}
 		columns := regexp.MustCompile(`^[A-Z()-]+( +[A-Z()-]+)+ *\n`)
-		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") && !columns.MatchString(b.text) {
+		said := regexp.MustCompile(`^(loses|changes|moves) `) // by kubectl slb plan, drain and move
+		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") && !columns.MatchString(b.text) &&
+			!said.MatchString(b.text) {
 			return "", fmt.Errorf("%s: a block marked text without a line or an arrow is no picture, and without the names "+
 				"of columns no table of kubectl", b)
 		}
