@@ -138,9 +138,9 @@ func (b block) kind() (kind, error) {
 			}
 		}
 		columns := regexp.MustCompile(`^[A-Z()-]+( +[A-Z()-]+)+ *\n`)
-		said := regexp.MustCompile(`^(loses|changes|moves) `) // by kubectl slb plan, drain and move
+		printed := regexp.MustCompile(`^(loses|changes|moves) `) // by kubectl slb plan, drain and move
 		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") && !columns.MatchString(b.text) &&
-			!said.MatchString(b.text) {
+			!printed.MatchString(b.text) {
 			return "", fmt.Errorf("%s: a block marked text without a line or an arrow is no picture, and without the names "+
 				"of columns no table of kubectl", b)
 		}

@@ -117,10 +117,10 @@ func start(t *testing.T) *cluster {
 // prelude accepts the exit code by which kubectl slb explain says that it has found a problem, and that a wait ends
 // without what it waits for: no controller and no kubelet runs here. The object must exist.
 const prelude = `kubectl() {
-	local said
+	local output
 	if [[ " $* " == *" wait "* || $* == *" rollout status "* ]]; then
-		said=$(command kubectl "$@" --timeout=1s 2>&1) || [[ $said == *"timed out waiting for the condition"* ]] || {
-			echo "$said"
+		output=$(command kubectl "$@" --timeout=1s 2>&1) || [[ $output == *"timed out waiting for the condition"* ]] || {
+			echo "$output"
 			return 1
 		}
 		return 0

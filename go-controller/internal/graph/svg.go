@@ -122,13 +122,13 @@ func (p *picture) figure(f figure) {
 // below. It draws them with their lines, which begin at x coordinate from, and returns the height below the last one.
 func (p *picture) column(boxes []*item, x, from, top int) int {
 	boxes = slices.Clone(boxes)
-	slices.SortStableFunc(boxes, func(a, b *item) int { return cmp.Compare(a.wanted(), b.wanted()) })
+	slices.SortStableFunc(boxes, func(a, b *item) int { return cmp.Compare(a.desired(), b.desired()) })
 	y, beyond := top, 0
 	for _, b := range boxes {
 		b.middle = y + boxHeight/2
 		if len(b.left) > 0 {
-			b.middle = max(b.middle, b.wanted())
-			beyond += b.middle - b.wanted()
+			b.middle = max(b.middle, b.desired())
+			beyond += b.middle - b.desired()
 		}
 		y = b.middle + boxHeight/2 + gap
 	}
@@ -150,8 +150,8 @@ func (p *picture) column(boxes []*item, x, from, top int) int {
 	return y
 }
 
-// wanted returns the mean height of what leads to a box; what carries traffic counts first.
-func (b *item) wanted() int {
+// desired returns the mean height of what leads to a box; what carries traffic counts first.
+func (b *item) desired() int {
 	for _, class := range []string{carries, has, standby, down} {
 		sum, n := 0, 0
 		for _, e := range b.left {

@@ -172,12 +172,12 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	not := func(reason, message string) kube.Verdict {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
-	var lack, silent, unguarded []string
+	var lack, silent, noBFD []string
 	var why, whySilent, whyBFD string
 	for _, n := range keepers {
 		s, reports := v.World.Sessions[n][peer]
 		if s.BFDProblem != "" && !s.Unknown {
-			unguarded, whyBFD = append(unguarded, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
+			noBFD, whyBFD = append(noBFD, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
 		}
 		switch {
 		case s.Established:
@@ -195,9 +195,9 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	}
 	firstFew := func(names []string) string { return strings.Join(names[:min(len(names), maxNamed)], ", ") }
 	var unknown, lacking, withoutBFD string
-	if len(unguarded) > 0 {
-		withoutBFD = fmt.Sprintf("BFD does not work on %d of %s: %s%s", len(unguarded),
-			world.Count(len(keepers), "node"), firstFew(unguarded), whyBFD)
+	if len(noBFD) > 0 {
+		withoutBFD = fmt.Sprintf("BFD does not work on %d of %s: %s%s", len(noBFD),
+			world.Count(len(keepers), "node"), firstFew(noBFD), whyBFD)
 	}
 	if len(silent) > 0 {
 		unknown = fmt.Sprintf("the state of the session on %d of %s is unknown: %s%s",

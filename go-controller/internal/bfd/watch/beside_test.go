@@ -141,7 +141,7 @@ func TestPeerGetsNoPortUnreachable(t *testing.T) {
 	}
 	for _, udp := range []string{"Udp", "Udp6"} {
 		refused, dropped := n.counter(t, udp+"NoPorts"), n.counter(t, udp+"RcvbufErrors")
-		await.True(t, udp+": packets at the socket that holds the port", func() bool {
+		await.True(t, udp+": packets at the sink", func() bool {
 			return n.counter(t, udp+"RcvbufErrors") >= dropped+5
 		})
 		if now := n.counter(t, udp+"NoPorts"); now != refused {

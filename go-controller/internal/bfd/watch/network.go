@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"io"
 	"net/netip"
 	"time"
 )
@@ -16,8 +17,8 @@ type network interface {
 	// dial opens the way to a target from a source port. device is the index of the target's interface; 0 if the target
 	// has none, -1 if there is no interface of that name. It is valid with an error, too.
 	dial(t Target, k kind, source uint16) (way transmitter, device int, err error)
-	// hold keeps the host from answering packets like d with ICMP port unreachable, until what it returns is closed.
-	hold(k kind, d datagram) (interface{ close() }, error)
+	// sink keeps the host from answering packets like d with ICMP port unreachable, until it is closed.
+	sink(k kind, d datagram) (io.Closer, error)
 	// wait returns when there are packets to read, after wake, or at the given time at the latest. The zero time means
 	// never.
 	wait(until time.Time) error

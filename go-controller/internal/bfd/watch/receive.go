@@ -5,6 +5,7 @@ package watch
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 
@@ -185,15 +186,16 @@ func (d *datagram) ancillary(control []byte) bool {
 	return got == 2
 }
 
-// holder is a UDP socket that does nothing but exist.
-type holder int
+// sink is a UDP socket from which nothing is read.
+type sink int
 
-func (h holder) close() { _ = unix.Close(int(h)) } // nothing was read
+// Close implements io.Closer.
+func (s sink) Close() error { return os.NewSyscallError("close", unix.Close(int(s))) }
 
-// hold implements network. Without a UDP socket for a packet, the kernel answers it with ICMP port unreachable. This
+// sink implements network. Without a UDP socket for a packet, the kernel answers it with ICMP port unreachable. This
 // one is connected, so that packets of other senders go to another BFD daemon, if there is one; with SO_REUSEADDR, it
 // keeps none from binding the port.
-func (n *kernel) hold(k kind, d datagram) (interface{ close() }, error) {
+func (n *kernel) sink(k kind, d datagram) (io.Closer, error) {
 	fd, err := udp(k)
 	if err != nil {
 		return nil, err
@@ -210,5 +212,5 @@ func (n *kernel) hold(k kind, d datagram) (interface{ close() }, error) {
 		_ = unix.Close(fd) // it was not used yet
 		return nil, err
 	}
-	return holder(fd), nil
+	return sink(fd), nil
 }

@@ -5,6 +5,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"syscall"
 )
@@ -21,27 +22,29 @@ type sender struct {
 	source uint16
 	// device is that of network.dial.
 	device int
-	// held is what network.hold returned for packets from source port holds of the peer; nil if nothing is held.
-	held  interface{ close() }
-	holds uint16
+	// sink takes the packets that the peer sends from source port sinkPort; nil if there is none.
+	sink     io.Closer
+	sinkPort uint16
 }
 
-// hold holds the port for packets like d, which came from the peer. Without it, the peer gets ICMP port unreachable,
-// which does no harm to BFD; so an error is not reported, and the next source port is tried.
-func (s *sender) hold(k kind, d datagram) {
-	if s.holds == d.source {
+// openSink lets the kernel have a socket for packets like d, which came from the peer. Without it, the peer gets ICMP
+// port unreachable, which does no harm to BFD; so an error is not reported, and the next source port is tried.
+func (s *sender) openSink(k kind, d datagram) {
+	if s.sinkPort == d.source {
 		return
 	}
-	s.release()
-	s.holds = d.source
-	s.held, _ = s.network.hold(k, d)
+	s.closeSink()
+	s.sinkPort = d.source
+	if sink, err := s.network.sink(k, d); err == nil {
+		s.sink = sink
+	}
 }
 
-func (s *sender) release() {
-	if s.held != nil {
-		s.held.close()
+func (s *sender) closeSink() {
+	if s.sink != nil {
+		_ = s.sink.Close() // nothing was read
 	}
-	s.held, s.holds = nil, 0
+	s.sink, s.sinkPort = nil, 0
 }
 
 // open opens the way with a source port that none of our other sessions uses.
@@ -84,5 +87,5 @@ func (s *sender) close() {
 		s.way.close()
 	}
 	s.way = nil
-	s.release()
+	s.closeSink()
 }

@@ -230,7 +230,7 @@ func (w *Watcher) take(now time.Time, k kind, d datagram) {
 			return
 		}
 		s.refused = nil
-		s.hold(k, d)
+		s.openSink(k, d)
 		s.send(s.machine.Receive(now, p))
 		return
 	}

@@ -134,7 +134,7 @@ func (p *peer) abandon() {
 
 // dial connects to a router, which may take the given time to close the connection or to send data.
 func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, error) {
-	if err := rival(t); err != nil {
+	if err := collision(t); err != nil {
 		return nil, err
 	}
 	n := t.neighbor
@@ -176,7 +176,7 @@ func dialReason(err error) reason {
 	if errors.As(err, &errClosed{}) {
 		return reason{closed, unexplained}
 	}
-	if errors.As(err, &errRival{}) {
+	if errors.As(err, &errCollision{}) {
 		return reason{err.Error(), detected}
 	}
 	return reason{err.Error(), unreachable}

@@ -4,7 +4,7 @@ package convert
 
 import "unicode/utf8"
 
-// maxForeignText is the maximum length, in bytes, of a text of a node or a tenant. Whoever controls a node writes its
+// maxForeignText is the maximum length, in bytes, of a text of a node or a tenant. A node that is taken over writes its
 // reports and annotations, and a tenant those of Services. The text becomes part of messages about many objects, and of
 // statuses that all nodes watch.
 const maxForeignText = 256

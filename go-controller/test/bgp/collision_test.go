@@ -50,7 +50,7 @@ func (s *site) awaitSession(t *testing.T, routerID string) {
 	})
 }
 
-const rivals = "not dialed: another BGP speaker of this node (FRR of frr-k8s?) has a session from "
+const notDialed = "not dialed: another BGP speaker of this node (FRR of frr-k8s?) has a session from "
 
 // FRR on the node has a session with graceful restart to the router, and a BGPPeer wants one between the same
 // addresses, which would replace it. FRR's session stays as it is, and the last error names it. Ours opens when FRR has
@@ -66,7 +66,7 @@ func TestSessionOfAnotherSpeakerOfTheNode(t *testing.T) {
 	n := newNode(t, speaker.Options{})
 	n.want(s.session("tor", false, 2))
 	own := s.host(false, 2).Addr().String()
-	refusal(t, n, "tor", rivals+own+" to "+s.host(false, 1).Addr().String())
+	refusal(t, n, "tor", notDialed+own+" to "+s.host(false, 1).Addr().String())
 	state, err := s.neighborState(t.Context(), own)
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +95,6 @@ func TestAnotherSpeakerComesLater(t *testing.T) {
 	n.established(t, "tor")
 	s.speakerOfNode(t)
 	s.awaitSession(t, "10.255.0.2")
-	refusal(t, n, "tor", rivals)
+	refusal(t, n, "tor", notDialed)
 	s.awaitSession(t, "10.255.0.2")
 }

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errRival is the error of an attempt that was not made, because another BGP speaker of the node has a session between
-// the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR does so if
+// errCollision is the error of an attempt that was not made, because another BGP speaker of the node has a session
+// between the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR does so if
 // the first has graceful restart): both speakers would then replace each other's session again and again.
-type errRival struct{ local, peer netip.Addr }
+type errCollision struct{ local, peer netip.Addr }
 
-func (e errRival) Error() string {
+func (e errCollision) Error() string {
 	return fmt.Sprintf("not dialed: another BGP speaker of this node (FRR of frr-k8s?) has a session from %s to %s, and "+
 		"a router has one with each address: let the two have different routers, or set sourceAddress to another address "+
 		"of the node", e.local, e.peer)
@@ -26,9 +26,9 @@ func (e errRival) Error() string {
 // tcpEstablished is the kernel's number of the state ESTABLISHED (include/net/tcp_states.h).
 const tcpEstablished = 1
 
-// rival returns errRival if another process of the network namespace has an established connection between the
+// collision returns errCollision if another process of the network namespace has an established connection between the
 // addresses of a target, on its port. It returns nil if there is none or the kernel does not tell.
-func rival(t target) error {
+func collision(t target) error {
 	local := source(t)
 	if !local.IsValid() {
 		return nil
@@ -46,7 +46,7 @@ func rival(t target) error {
 		to, _ := netip.AddrFromSlice(s.ID.Destination)
 		if s.State == tcpEstablished && s.ID.DestinationPort == t.neighbor.Port &&
 			from.Unmap() == local.WithZone("") && to.Unmap() == t.addr.WithZone("") && !own(s.INode) {
-			return errRival{local, t.addr}
+			return errCollision{local, t.addr}
 		}
 	}
 	return nil
