@@ -13,8 +13,8 @@ import (
 )
 
 // errCollision is the error of an attempt that was not made, because another BGP speaker of the node has a session
-// between the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR does so if
-// the first has graceful restart): both speakers would then replace each other's session again and again.
+// between the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR
+// does so if the first has graceful restart): both speakers would then replace each other's session again and again.
 type errCollision struct{ local, peer netip.Addr }
 
 func (e errCollision) Error() string {
