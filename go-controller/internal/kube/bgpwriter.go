@@ -52,19 +52,17 @@ func NewBGPWriter(ours *Clients, facts *Facts, wrote Wrote, events *Events) *BGP
 func (w *BGPWriter) Set(v BGPVerdicts) {
 	w.peers.Set(merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy, func(o *v1alpha1.BGPPeer) *[]metav1.Condition {
 		return &o.Status.Conditions
-	}))
+	}, nil))
 	w.advertisements.Set(merges(v.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
-		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }))
+		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }, setAdvertisementColumns))
 	w.profiles.Set(merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy, func(o *v1alpha1.BFDProfile) *[]metav1.Condition {
 		return &o.Status.Conditions
-	}))
+	}, nil))
 	w.nodes.Set(merges(v.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy, func(o *v1alpha1.BGPNodeStatus) *[]metav1.Condition {
 		return &o.Status.Conditions
-	}))
+	}, nil))
 	w.communities.Set(merges(v.Communities, (*v1alpha1.Community).DeepCopy,
-		func(o *v1alpha1.Community) *[]metav1.Condition {
-			return &o.Status.Conditions
-		}))
+		func(o *v1alpha1.Community) *[]metav1.Condition { return &o.Status.Conditions }, setCommunityColumns))
 }
 
 // Run writes until the context ends.
@@ -77,14 +75,16 @@ func (w *BGPWriter) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// merges returns a Merge for each object of a kind whose status consists only of conditions.
-func merges[T object](verdicts map[string]Verdicts, clone func(T) T,
-	conditions func(T) *[]metav1.Condition) map[string]Merge[T] {
+// merges returns a Merge for each object of a kind whose status consists of conditions and columns of kubectl get.
+// columns sets these, and reports whether that changed anything; it may be nil.
+func merges[T object](verdicts map[string]Verdicts, clone func(T) T, conditions func(T) *[]metav1.Condition,
+	columns func(T) bool) map[string]Merge[T] {
 	out := make(map[string]Merge[T], len(verdicts))
 	for name, v := range verdicts {
 		out[name] = func(have T, now time.Time) (T, bool) {
 			next := clone(have)
-			return next, v.set(conditions(next), have.GetGeneration(), now)
+			changed := v.set(conditions(next), have.GetGeneration(), now)
+			return next, columns != nil && columns(next) || changed
 		}
 	}
 	return out

@@ -66,6 +66,7 @@ func PoolStatus(problems []string, use ipam.PoolUsage, announced Verdict,
 	mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
+			Addresses:    poolColumn(have),
 			AssignedIPv4: use.Assigned4, AssignedIPv6: use.Assigned6,
 			AvailableIPv4: use.Available4, AvailableIPv6: use.Available6,
 			CoolingDownIPv4: use.Cooldown4, CoolingDownIPv6: use.Cooldown6,
@@ -84,7 +85,8 @@ func PoolStatus(problems []string, use ipam.PoolUsage, announced Verdict,
 		}
 		changed := verdicts.set(&status.Conditions, have.Generation, now) || removed
 		was := have.Status
-		if !changed && was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
+		if !changed && was.Addresses == status.Addresses &&
+			was.AssignedIPv4 == use.Assigned4 && was.AssignedIPv6 == use.Assigned6 &&
 			was.AvailableIPv4 == use.Available4 && was.AvailableIPv6 == use.Available6 &&
 			was.CoolingDownIPv4 == use.Cooldown4 && was.CoolingDownIPv6 == use.Cooldown6 &&
 			slices.EqualFunc(was.Leases, leases, sameLease) {
@@ -154,17 +156,17 @@ func exhausted(use ipam.PoolUsage) string {
 
 // DomainStatus returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a
 // verdict is not changed. Which nodes are gateways of shards, and therefore which nodes are excluded, depends on OVN.
-// Unless known is set, only the conditions are changed.
+// Unless known is set, only the conditions and the column of the subnets are changed.
 func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
 	return func(have *v1alpha1.L2Domain, now time.Time) (*v1alpha1.L2Domain, bool) {
 		next := status
 		if !known {
 			next = have.Status
 		}
-		next.Conditions = slices.Clone(have.Status.Conditions)
+		next.Conditions, next.Subnets = slices.Clone(have.Status.Conditions), domainColumn(have)
 		changed := verdicts.set(&next.Conditions, have.Generation, now)
 		was := have.Status
-		if !changed && was.Mode == next.Mode && was.ModeMessage == next.ModeMessage &&
+		if !changed && was.Subnets == next.Subnets && was.Mode == next.Mode && was.ModeMessage == next.ModeMessage &&
 			was.EligibleNodes == next.EligibleNodes && slices.Equal(was.ExcludedNodes, next.ExcludedNodes) &&
 			slices.EqualFunc(was.Shards, next.Shards, equalShards) && equality.Semantic.DeepEqual(was.Move, next.Move) {
 			return nil, false

@@ -14,8 +14,8 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=bgpadvertisements,singular=bgpadvertisement,shortName=bgpadv,categories=slb
-// +kubebuilder:printcolumn:name="Pools",type=string,JSONPath=`.spec.ipAddressPools`
-// +kubebuilder:printcolumn:name="Peers",type=string,JSONPath=`.spec.peers`
+// +kubebuilder:printcolumn:name="Pools",type=string,JSONPath=`.status.ipAddressPools`
+// +kubebuilder:printcolumn:name="Peers",type=string,JSONPath=`.status.peers`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type BGPAdvertisement struct {
@@ -159,6 +159,17 @@ type BGPAdvertisementSpec struct {
 
 // BGPAdvertisementStatus is the most recently observed status of a BGPAdvertisement.
 type BGPAdvertisementStatus struct {
+	// ipAddressPools are spec.ipAddressPools as text for kubectl get, which prints lists as JSON: the first ones, and
+	// how many follow.
+	//
+	// +optional
+	IPAddressPools string `json:"ipAddressPools,omitempty"`
+
+	// peers are spec.peers as text for kubectl get, in the same form.
+	//
+	// +optional
+	Peers string `json:"peers,omitempty"`
+
 	// conditions represent the current state of the advertisement: Accepted.
 	//
 	// +optional

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=communities,singular=community,shortName=bgpcomm,categories=slb
-// +kubebuilder:printcolumn:name="Names",type=string,JSONPath=`.spec.communities`
+// +kubebuilder:printcolumn:name="Communities",type=string,JSONPath=`.status.communities`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Community struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -74,6 +74,12 @@ type CommunityRef string
 
 // CommunityStatus is the most recently observed status of a Community.
 type CommunityStatus struct {
+	// communities are the names and values of spec.communities as text for kubectl get, which prints lists as JSON: the
+	// first ones, and how many follow, for example "customers=65000:100 and 2 more".
+	//
+	// +optional
+	Communities string `json:"communities,omitempty"`
+
 	// conditions represent the current state of the object: Accepted.
 	//
 	// +optional

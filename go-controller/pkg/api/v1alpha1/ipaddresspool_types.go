@@ -13,7 +13,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=ipaddresspools,singular=ipaddresspool,shortName=ippool,categories=slb
-// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.spec.addresses`
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
 // +kubebuilder:printcolumn:name="Auto",type=boolean,JSONPath=`.spec.autoAssign`
 // +kubebuilder:printcolumn:name="Used4",type=integer,JSONPath=`.status.assignedIPv4`
 // +kubebuilder:printcolumn:name="Free4",type=integer,JSONPath=`.status.availableIPv4`
@@ -210,6 +210,12 @@ type Reservation struct {
 
 // IPAddressPoolStatus is the most recently observed status of an IPAddressPool.
 type IPAddressPoolStatus struct {
+	// addresses are spec.addresses as text for kubectl get, which prints lists as JSON: the first entries, and how many
+	// follow, for example "10.50.0.0/24, fd00:50::/64 and 3 more".
+	//
+	// +optional
+	Addresses string `json:"addresses,omitempty"`
+
 	// assignedIPv4 is the number of IPv4 addresses of the pool that are allocated to Services.
 	//
 	// +optional

@@ -19,7 +19,7 @@ const MinGatewaysForFailover = 3
 // +kubebuilder:resource:scope=Cluster,path=l2domains,singular=l2domain,shortName=l2d,categories=slb
 // +kubebuilder:printcolumn:name="Network",type=string,JSONPath=`.spec.physicalNetwork`
 // +kubebuilder:printcolumn:name="VLAN",type=integer,JSONPath=`.spec.vlan`
-// +kubebuilder:printcolumn:name="Subnets",type=string,priority=1,JSONPath=`.spec.subnets`
+// +kubebuilder:printcolumn:name="Subnets",type=string,priority=1,JSONPath=`.status.subnets`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.eligibleNodes`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeGateways`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
@@ -189,6 +189,12 @@ type Failover struct {
 
 // L2DomainStatus is the most recently observed status of an L2Domain.
 type L2DomainStatus struct {
+	// subnets are the CIDRs of spec.subnets as text for kubectl get, which prints lists as JSON: the first ones, and how
+	// many follow.
+	//
+	// +optional
+	Subnets string `json:"subnets,omitempty"`
+
 	// mode is how the domain is served: Central (the controller programs the northbound database of the cluster),
 	// Interconnect (agents program the databases of their nodes) or OpenShiftSDN (the kernels of the nodes hold the
 	// addresses). It is absent if the domain is not served and nothing of an earlier mode may be left. A domain is not
