@@ -74,6 +74,9 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
 			link.Message += "; " + without + ": " + joined(r.Idle) + ": " + down.Message
+		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
+			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
+			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
 		}
 	case len(r.Idle) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a)
@@ -148,34 +151,71 @@ func (p *path) down(nodes []string, family world.Family) Link {
 						name, s.PeerAddress)}
 			}
 			if s.State != v1alpha1.BGPEstablished {
-				reason, cause, command := p.sessionCause(s)
-				if fault := p.uplinkFault(name); fault != "" {
-					reason, command = v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
-					cause = "the guard of the node reports: " + fault
-				}
-				return Link{Name: LinkBGP, Object: name, Reason: reason, Command: command,
-					Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", name, s.Peer, s.State, cause)}
+				return p.noSession(name, s)
 			}
 		}
 	}
 	return link
 }
 
-// uplinkFault returns the first fault that the guard of a node reports about one of its networks. It explains a session
-// better than the error of the session, which is that of a router that does not answer.
-func (p *path) uplinkFault(node string) string {
-	n := objects.Named(p.objects.Nodes, node)
-	if n == nil {
-		return ""
+// noSession explains why a node has no session. What the guard or agent of the node reports explains it better than the
+// error of the session, which is that of a router that does not answer.
+func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
+	reason, cause, command := p.sessionCause(s)
+	others := p.established(s.Peer)
+	if fault := p.anyFault(node); fault != "" {
+		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
+		cause = "the guard or agent of the node reports: " + fault
+	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
+		!strings.Contains(strings.ToLower(s.LastError), receivedNotification) {
+		reason = ReasonPeerDown
+		cause, _, _ = strings.Cut(s.LastError, ": check that both sides") // the other sessions show that they do
+		cause += fmt.Sprintf("; the router has sessions with %s, so the cause is on this node, on its link, or in what "+
+			"the router allows it", joined(others))
+		command = printable.Command("ip route get %s   # on node %s; then check that the router accepts this node",
+			s.PeerAddress, node)
 	}
-	faults := p.objects.Node(n, p.Now).Faults
-	for _, network := range slices.Sorted(maps.Keys(faults)) {
-		if network != world.EveryNetwork {
-			return faults[network]
+	return Link{Name: LinkBGP, Object: node, Reason: reason, Command: command,
+		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
+}
+
+// established returns the nodes that have a session with a BGPPeer.
+func (p *path) established(peer string) []string {
+	var nodes []string
+	for node, sessions := range p.world.Sessions {
+		if sessions[peer].Established && !sessions[peer].Unknown && !p.unreachable(node) {
+			nodes = append(nodes, node)
 		}
 	}
-	return ""
+	slices.Sort(nodes)
+	return nodes
 }
+
+// anyFault returns what prevents a node from serving: one of its networks, or else all of them.
+func (p *path) anyFault(node string) string {
+	if n := objects.Named(p.objects.Nodes, node); n != nil {
+		faults := p.objects.Node(n, p.Now).Faults
+		for _, network := range slices.Sorted(maps.Keys(faults)) {
+			if network != world.EveryNetwork {
+				return faults[network]
+			}
+		}
+	}
+	return p.fault(node, world.EveryNetwork)
+}
+
+// firstFaulty returns the first of these nodes that a fault prevents from serving all its networks, with the fault.
+func (p *path) firstFaulty(nodes []string) (node, fault string) {
+	for _, n := range nodes {
+		if f := p.fault(n, world.EveryNetwork); f != "" {
+			return n, f
+		}
+	}
+	return "", ""
+}
+
+// receivedNotification is in the error of a session that the router ended.
+const receivedNotification = "received notification"
 
 // sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a
 // peer that does not exist, which no command is about.
@@ -200,7 +240,7 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 			s.LastError, command
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
-	case strings.Contains(text, "received notification"):
+	case strings.Contains(text, receivedNotification):
 		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
 			s.PeerAddress)
 	case s.LastError == "":

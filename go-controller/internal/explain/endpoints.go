@@ -229,12 +229,17 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 			"reporting", joined(dead))
 		link.Command = printable.Command("kubectl describe node %s", dead[0])
 	}
-	if len(without) > 0 && p.layer2 {
+	if len(without) > 0 {
+		// What a route brings to a node is served by OVN-Kubernetes: only layer 2 needs what the guard looks at.
+		all, outcome := Unknown, "may get no reply"
+		if p.layer2 {
+			all, outcome = Broken, "get no reply"
+		}
 		link.State, link.Reason = Warning, v1alpha1.ExcludedFaulty
 		if len(without) == len(nodes) {
-			link.State = Broken
+			link.State = all
 		}
-		link.Message += fmt.Sprintf("; new connections to those on node %s get no reply: %s", joined(without), fault)
+		link.Message += fmt.Sprintf("; new connections to those on node %s %s: %s", joined(without), outcome, fault)
 		link.Command = p.mendFault(without[0], fault)
 	}
 	p.add(link)

@@ -45,7 +45,7 @@ func (p *path) addDomain(a netip.Addr) {
 			return
 		}
 		p.layer2 = true
-		p.ok(LinkDomain, d.Name, fmt.Sprintf("physical network %s has the segment of %s", d.Spec.PhysicalNetwork, a))
+		p.ok(LinkDomain, d.Name, fmt.Sprintf("announces %s on physical network %s", a, segment(d)))
 		p.addShard(a, d, shard)
 		return
 	}
@@ -272,4 +272,13 @@ func (p *path) fault(node, network string) string {
 		return "ovn-controller does not run: " + s.String()
 	}
 	return ""
+}
+
+// segment names the segment of an L2Domain. That it is the one on which clients look for the addresses is what the
+// administrator says: nothing observes it.
+func segment(d *v1alpha1.L2Domain) string {
+	if d.Spec.VLAN == 0 {
+		return d.Spec.PhysicalNetwork
+	}
+	return fmt.Sprintf("%s, VLAN %d", d.Spec.PhysicalNetwork, d.Spec.VLAN)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // Paint formats a text that shows a state, for example with a colour.
@@ -22,6 +24,9 @@ func (r *Result) Text(paint Paint, width int) string {
 	state, answer := OK, "reachable, as far as the cluster shows"
 	if slices.ContainsFunc(r.Links, func(l Link) bool { return l.Name == LinkProbe && l.State == OK }) {
 		answer = "reachable from this machine"
+	}
+	if n := r.warnings(); n > 0 {
+		state, answer = Warning, fmt.Sprintf("%s, with %s", answer, world.Count(n, "warning"))
 	}
 	switch r.Reachable {
 	case No:
@@ -69,6 +74,16 @@ func (r *Result) Text(paint Paint, width int) string {
 		fmt.Fprintf(&b, "\n%s\n", wrapped("note: "+note, 0, width))
 	}
 	return b.String()
+}
+
+// warnings counts what makes a Service reachable in part only, or soon no longer.
+func (r *Result) warnings() (n int) {
+	for _, l := range r.lines() {
+		if l.State == Warning {
+			n++
+		}
+	}
+	return n
 }
 
 // states is the length of the longest state, "unknown" or "warning".
