@@ -76,6 +76,22 @@ func (p *peer) sessionEnded(saw connState, n bgp.Neighbor) {
 	p.retry = time.Now().Add(wait)
 }
 
+// forget ends what was wrong before a session that lasted, so that none of it is reported once this side ends the
+// session, for example for a drain.
+func (p *peer) forget(saw connState, n bgp.Neighbor) {
+	lasted := saw.lasted
+	if saw.phase == Established {
+		lasted = time.Since(saw.since)
+	}
+	if lasted < stableAfter(n) {
+		return
+	}
+	p.damping = damping{}
+	if time.Since(p.err.at) >= lasted {
+		p.err = failure{}
+	}
+}
+
 // damped reports whether the peer counts as down whatever the state of its session, and how long the session must still
 // last for that to end; 0 if it is not Established.
 func (p *peer) damped(n bgp.Neighbor) (is bool, left time.Duration) {

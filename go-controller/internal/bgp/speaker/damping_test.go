@@ -131,3 +131,35 @@ func TestDrainingSessionIsNotDamped(t *testing.T) {
 		}
 	})
 }
+
+func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(t)
+		l.establish()
+		l.lose()
+		for _, c := range []struct {
+			lasted time.Duration
+			want   State
+		}{
+			{stableAfter(l.want.Neighbor) - 1, State{Damped: true, LastError: l.State().LastError}},
+			{stableAfter(l.want.Neighbor), State{}},
+		} {
+			l.establish()
+			<-time.After(c.lasted)
+			l.forget(l.session.connection.observed(), l.want.Neighbor)
+			l.session = nil
+			if s := l.published(); s.Damped != c.want.Damped || s.LastError != c.want.LastError {
+				t.Errorf("after a session of %s: %+v, want %+v", c.lasted, s, c.want)
+			}
+		}
+		// What ended the session itself is recorded before, and remains.
+		l.establish()
+		<-time.After(stableAfter(l.want.Neighbor))
+		l.recordLoss(bfdDown().reason())
+		l.forget(l.session.connection.observed(), l.want.Neighbor)
+		l.session = nil
+		if s := l.published(); s.LastError == "" {
+			t.Errorf("the reason for the end of the session is missing: %+v", s)
+		}
+	})
+}

@@ -322,6 +322,7 @@ func (p *peer) close(ctx context.Context, why string) {
 // end ends the session.
 func (p *peer) end(ctx context.Context, why string) {
 	if p.session != nil {
+		p.forget(p.session.connection.observed(), p.session.neighbor)
 		p.recordError(p.session.close(ctx, why), detected)
 		p.updates += p.session.updates
 		p.notifications.add(p.session.connection.observed().notifications)
