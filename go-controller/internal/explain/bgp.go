@@ -230,6 +230,11 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 		return printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # "+field, peer.Name)
 	}
 	switch {
+	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
+		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
+	case strings.Contains(text, receivedNotification):
+		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
+			s.PeerAddress)
 	case strings.Contains(text, "same password"):
 		command = edit("spec.password")
 		if peer != nil && peer.Spec.PasswordSecret != nil {
@@ -238,11 +243,6 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 		}
 		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " +
 			s.LastError, command
-	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
-		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
-	case strings.Contains(text, receivedNotification):
-		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
-			s.PeerAddress)
 	case s.LastError == "":
 		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
 	}

@@ -335,7 +335,7 @@ func (p *peer) recordError(err error, kind reasonKind) {
 	if err == nil || err.Error() == p.err.text {
 		return
 	}
-	next := p.err.then(failure{reason{err.Error(), kind}, time.Now()})
+	next := p.err.then(failure{reason: reason{err.Error(), kind}, at: time.Now()})
 	if next != p.err && !errors.Is(err, context.Canceled) {
 		p.log.Info("BGP session", "err", err)
 	}
@@ -344,7 +344,7 @@ func (p *peer) recordError(err error, kind reasonKind) {
 
 // recordLoss records why a session ended or could not be opened, even if the reason is the same as before.
 func (p *peer) recordLoss(why reason) {
-	next := p.err.then(failure{why, time.Now()})
+	next := p.err.then(failure{reason: why, at: time.Now()})
 	if next.text != p.err.text {
 		p.log.Info("BGP session", "err", why.text)
 	}

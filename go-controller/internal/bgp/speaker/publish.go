@@ -24,7 +24,7 @@ func (p *peer) publish(want *bgp.Session) {
 		sum.add(saw.notifications)
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.why.text != "" {
-			last = last.then(failure{saw.why, saw.since})
+			last = last.then(failure{reason: saw.why, at: saw.since})
 		}
 		if saw.phase == Established {
 			next.Local, next.Families = saw.local, saw.families
@@ -33,7 +33,7 @@ func (p *peer) publish(want *bgp.Session) {
 	} else if want != nil && p.dials {
 		next.Phase = Active
 	}
-	next.LastError, next.LastErrorTime = last.text, last.at
+	next.LastError, next.LastErrorTime = last.message(), last.at
 	if next.Phase == Established {
 		unsent = next.exclude(p.session.neighbor)
 	}
@@ -42,7 +42,7 @@ func (p *peer) publish(want *bgp.Session) {
 	}
 	switch {
 	case next.Damped:
-		next.LastError, next.LastErrorTime = last.text+dampedText(want.Neighbor), last.at
+		next.LastError, next.LastErrorTime = last.message()+dampedText(want.Neighbor), last.at
 	case next.Phase == Established:
 		p.err.expire()
 	}

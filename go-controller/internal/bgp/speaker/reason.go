@@ -37,6 +37,17 @@ const (
 type failure struct {
 	reason
 	at time.Time
+	// unanswered is why the router has not been reached since; empty if it was not tried.
+	unanswered string
+}
+
+// message is what is reported. A router that ended its sessions, and does not answer any more, may have another reason
+// for that than the one that it sent.
+func (f failure) message() string {
+	if f.unanswered == "" {
+		return f.text
+	}
+	return f.text + "; since then: " + f.unanswered
 }
 
 // then returns the failure to report after another one. Routers that sent a NOTIFICATION often close the next
@@ -48,7 +59,10 @@ type failure struct {
 func (f failure) then(next failure) failure {
 	recent := f.kind >= transient && next.at.Sub(f.at) < notificationFor
 	switch {
-	case next.kind == unexplained && (f.kind == standing || recent), next.kind == unreachable && recent:
+	case next.kind == unexplained && (f.kind == standing || recent):
+		return f
+	case next.kind == unreachable && recent:
+		f.unanswered = next.text
 		return f
 	}
 	return next

@@ -30,11 +30,14 @@ func TestNotificationIsKeptOverUnexplainedFailures(t *testing.T) {
 		{unreachable, unexplained, time.Second, false},
 		{unexplained, unreachable, time.Second, false},
 	} {
-		first := failure{reason{"first", c.first}, start}
-		second := failure{reason{"second", c.second}, start.Add(c.after)}
+		first := failure{reason: reason{"first", c.first}, at: start}
+		second := failure{reason: reason{"second", c.second}, at: start.Add(c.after)}
 		want := second
 		if c.keeps {
 			want = first
+			if c.second == unreachable {
+				want.unanswered = "second"
+			}
 		}
 		if got := first.then(second); got != want {
 			t.Errorf("kind %d after kind %d and %s: %+v, want %+v", c.second, c.first, c.after, got, want)
@@ -42,5 +45,15 @@ func TestNotificationIsKeptOverUnexplainedFailures(t *testing.T) {
 		if first.expire(); first.then(second) != second {
 			t.Errorf("kind %d does not supersede kind %d of before a session", c.second, c.first)
 		}
+	}
+}
+
+// A router that was shut down in good order may come back with another password: then it does not answer.
+func TestNotificationIsReportedWithWhatFollowed(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	first := failure{reason: reason{"received notification", transient}, at: start}
+	got := first.then(failure{reason: reason{"i/o timeout", unreachable}, at: start.Add(time.Second)}).message()
+	if want := "received notification; since then: i/o timeout"; got != want {
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }
