@@ -129,7 +129,7 @@ func pluginExplains(t *testing.T, c *cluster) {
 		t.Errorf("-o json: %v: %s", err, out)
 	}
 	p.expect(t, "status", 0, "Services: 1 of 1 announced", "n2")
-	p.expect(t, "bgp", 0, "No node reports a BGP session.")
+	p.expect(t, "bgp", 0, "There is no BGPPeer")
 	p.expect(t, "graph", 0, "<svg", "10.50.0.1", "shop/web")
 	p.expect(t, "__complete explain -n", 0, ":4")
 

@@ -109,7 +109,7 @@ func TestUnreadIsNamed(t *testing.T) {
 			"not allow them to be read\n\nnote: there is no Lease ovnkube-slb in the namespaces ovn-kubernetes and " +
 			"ovnkube-slb, so it is not known whether a controller runs (it has none without --leader-elect)\n",
 		"bgp": "note: routes are not known: not read, because the API server does not allow it: leases\n" +
-			"No node reports a BGP session.\n",
+			"There is no BGPPeer (docs/tasks/bgp.md).\n",
 	} {
 		s := &apiServer{items: map[string]string{"nodes": `{"metadata":{"name":"n1"}}`},
 			forbidden: map[string]bool{"leases": true}}

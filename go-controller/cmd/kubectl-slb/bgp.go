@@ -55,7 +55,7 @@ Examples:
 				return err
 			}
 			now := time.Now()
-			report := bgpReport{Sessions: sessions(cluster)}
+			report := bgpReport{Sessions: sessions(cluster), peers: len(cluster.Peers)}
 			if missing := requireRead(cluster, decisive()...); missing != nil {
 				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
 			} else {
@@ -65,7 +65,7 @@ Examples:
 				return err
 			}
 			printable.Clean(&report)
-			report.print(c.App.Writer, now, o.format == formatWide)
+			report.print(c.App.Writer, now, o.format == formatWide, columns())
 			return nil
 		},
 	}
@@ -76,6 +76,7 @@ type bgpReport struct {
 	Sessions []nodeSession `json:"sessions"`
 	// Routes is nil if they are not known.
 	Routes []explain.Route `json:"routes"`
+	peers  int
 }
 
 // nodeSession is a session and its node.
@@ -116,9 +117,14 @@ func sessions(cluster *objects.Objects) []nodeSession {
 	return list
 }
 
-func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
-	if len(r.Sessions) == 0 {
-		fmt.Fprintln(w, "No node reports a BGP session.")
+// print prints the report. Texts are wrapped at a width; 0 wraps none.
+func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
+	switch {
+	case r.peers == 0 && len(r.Sessions) == 0:
+		fmt.Fprintln(w, "There is no BGPPeer (docs/tasks/bgp.md).")
+		return
+	case len(r.Sessions) == 0:
+		fmt.Fprintln(w, "No node reports a BGP session: kubectl slb status says what is wrong.")
 		return
 	}
 	t := table(w)
@@ -126,7 +132,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
 	if wide {
 		head += "\tASN\tLOCAL ADDRESS\tROUTER ID"
 	}
-	fmt.Fprintln(t, head+"\tLAST ERROR")
+	fmt.Fprintln(t, head)
 	for i := range r.Sessions {
 		s := &r.Sessions[i]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, s.State, since(s, now),
@@ -134,9 +140,10 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
 		if wide {
 			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
 		}
-		fmt.Fprintf(t, "\t%s\n", s.problem())
+		fmt.Fprintln(t)
 	}
 	flush(t, w)
+	r.printProblems(w, wide, width)
 	switch {
 	case r.Routes == nil:
 		return
@@ -151,6 +158,31 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool) {
 			few(route.Idle, wide))
 	}
 	t.Flush()
+}
+
+// printProblems prints what is wrong with sessions, once for all nodes with the same problem.
+func (r *bgpReport) printProblems(w io.Writer, wide bool, width int) {
+	type about struct{ peer, problem string }
+	var all []about
+	nodes := map[about][]string{}
+	for i := range r.Sessions {
+		s := &r.Sessions[i]
+		a := about{s.Peer, s.problem()}
+		if a.problem == "" {
+			continue
+		}
+		if nodes[a] == nil {
+			all = append(all, a)
+		}
+		nodes[a] = append(nodes[a], s.Node)
+	}
+	for _, a := range all {
+		text := fmt.Sprintf("%s with %s: %s", few(nodes[a], wide), a.peer, a.problem)
+		fmt.Fprintf(w, "  %s\n", explain.Wrap(text, 2, width))
+	}
+	if len(all) > 0 {
+		fmt.Fprintln(w)
+	}
 }
 
 func since(s *nodeSession, now time.Time) string {

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -38,5 +41,33 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 	s := nodeSession{BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPEstablished, BFDError: "TTL 254"}}
 	if got := s.problem(); got != "BFD: TTL 254" {
 		t.Errorf("a session without BFD: %q", got)
+	}
+}
+
+// What is wrong with sessions is below the table, once for all nodes that have the same problem.
+func TestProblemsOfSessions(t *testing.T) {
+	down := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPActive, LastError: "refused"}
+	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
+	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
+		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down}}}
+	const want = `NODE  PEER  ADDRESS    STATE        SINCE  BFD  IPv4  IPv6
+n1    tor   192.0.2.1  Active       -      -    0     0
+n2    tor   192.0.2.1  Established  -      -    0     0
+n3    tor   192.0.2.1  Active       -      -    0     0
+
+  n1,n3 with tor: refused
+
+No BGPAdvertisement selects an address of a Service.
+`
+	var out bytes.Buffer
+	if r.print(&out, time.Now(), false, 0); out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+	for peers, want := range map[int]string{0: "There is no BGPPeer", 1: "No node reports a BGP session"} {
+		out.Reset()
+		r := bgpReport{peers: peers}
+		if r.print(&out, time.Now(), false, 0); !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%d peers: printed %q", peers, out.String())
+		}
 	}
 }

@@ -137,8 +137,8 @@ func TestOverviewForReaders(t *testing.T) {
 		Findings: []explain.Finding{{State: explain.Broken, Object: "Service shop/web", Reason: "NoEndpoints",
 			Message: "none", Command: "kubectl slb explain shop/web"}}}
 	var short, wide bytes.Buffer
-	printOverview(&short, v, explain.Plain, false)
-	printOverview(&wide, v, explain.Plain, true)
+	printOverview(&short, v, explain.Plain, false, 0)
+	printOverview(&wide, v, explain.Plain, true, 0)
 	for _, want := range []string{"0 5: n1 (6)", "3: none (1)", "[######....] 5/10 (1 cooling down)", "broken Exhausted",
 		"2 of 3", "Services: 2 of 3 announced", "broken  Service shop/web: NoEndpoints: none",
 		"kubectl slb explain shop/web"} {
@@ -198,12 +198,12 @@ func TestBar(t *testing.T) {
 	for want, u := range map[string]explain.Usage{
 		"-":                                  {},
 		"[..........] 0/10":                  {Available: 10},
-		"[#.........] 1/1000":                {Assigned: 1, Available: 999},
-		"[####......] 41/100":                {Assigned: 41, Available: 59},
-		"[#########.] 99/100":                {Assigned: 99, Available: 1},
+		"[:.........] 1/1000":                {Assigned: 1, Available: 999},
+		"[####:.....] 41/100":                {Assigned: 41, Available: 59},
+		"[#########:] 99/100":                {Assigned: 99, Available: 1},
 		"[##########] 100/100":               {Assigned: 100},
 		"[##########] 0/4 (4 cooling down)":  {CoolingDown: 4},
-		"[#.........] 3/9223372036854775810": {Assigned: 3, Available: math.MaxInt64},
+		"[:.........] 3/9223372036854775810": {Assigned: 3, Available: math.MaxInt64},
 	} {
 		if got := bar(u); got != want {
 			t.Errorf("%+v: %s, want %s", u, got, want)

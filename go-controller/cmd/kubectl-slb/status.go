@@ -86,14 +86,15 @@ func (o *statusOptions) text(ctx context.Context, clients *clients, paint explai
 	if done, err := o.printAs(&b, overview); done || err != nil {
 		return b.String(), err
 	}
-	printOverview(&b, overview, paint, o.format == formatWide)
+	printOverview(&b, overview, paint, o.format == formatWide, columns())
 	return b.String(), nil
 }
 
 // table returns a writer of columns. Cells that are painted must be in the last column.
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide bool) {
+// printOverview prints an overview. Texts are wrapped at a width; 0 wraps none.
+func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide bool, width int) {
 	printDomains(w, v.Domains, paint, wide)
 	if len(v.Pools) > 0 {
 		t := table(w)
@@ -113,19 +114,25 @@ func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide b
 		flush(t, w)
 	}
 	fmt.Fprintf(w, "Services: %d of %d announced\n", v.Announced, v.Services)
-	if len(v.Findings) == 0 {
-		fmt.Fprintln(w, paint(explain.OK, "Nothing is wrong, as far as the cluster shows."))
-	} else {
+	switch {
+	case len(v.Findings) > 0:
 		fmt.Fprintln(w, "\nWhat is wrong:")
+	case len(v.Domains)+len(v.Pools)+len(v.Peers) == 0:
+		fmt.Fprintln(w, "Nothing is configured: begin with an IPAddressPool, and with an L2Domain or a BGPPeer "+
+			"(docs/getting-started.md).")
+	default:
+		fmt.Fprintln(w, paint(explain.OK, "Nothing is wrong, as far as the cluster shows."))
 	}
+	const indent = 10
 	for _, f := range v.Findings {
-		fmt.Fprintf(w, "  %s %s: %s: %s\n", paint(f.State, fmt.Sprintf("%-7s", f.State)), f.Object, f.Reason, f.Message)
+		text := fmt.Sprintf("%s: %s: %s", f.Object, f.Reason, f.Message)
+		fmt.Fprintf(w, "  %s %s\n", paint(f.State, fmt.Sprintf("%-7s", f.State)), explain.Wrap(text, indent, width))
 		if f.Command != "" {
-			fmt.Fprintf(w, "          %s\n", f.Command)
+			fmt.Fprintf(w, "%*s%s\n", indent, "", f.Command)
 		}
 	}
 	for _, note := range v.Notes {
-		fmt.Fprintf(w, "\nnote: %s\n", note)
+		fmt.Fprintf(w, "\n%s\n", explain.Wrap("note: "+note, 0, width))
 	}
 }
 
@@ -198,8 +205,8 @@ func stateText(paint explain.Paint, s explain.State, reason string) string {
 	return paint(s, string(s)) + " " + reason
 }
 
-// bar returns a picture of how many addresses are in use: from 0 to all, to the nearest mark, but never empty if one is
-// in use, and never full if one is available.
+// bar returns a picture of how many addresses are in use: from 0 to all. A mark is full (#) or in use for a part (:), so
+// that a bar is empty only if no address is in use, and full only if none is available.
 func bar(u explain.Usage) string {
 	const width = 10
 	used, available := uint64(u.Assigned)+uint64(u.CoolingDown), uint64(u.Available) //nolint:gosec // never negative
@@ -207,14 +214,11 @@ func bar(u explain.Usage) string {
 	if all == 0 {
 		return "-"
 	}
-	full := int(math.Round(float64(used) / float64(all) * width))
-	if used > 0 {
-		full = max(full, 1)
-	}
-	if available > 0 {
-		full = min(full, width-1)
-	}
-	text := fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(".", width-full), u.Assigned, all)
+	marks := float64(used) / float64(all) * width
+	full := int(marks)
+	partly := min(int(math.Ceil(marks)), width) - full
+	text := fmt.Sprintf("[%s%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(":", partly),
+		strings.Repeat(".", width-full-partly), u.Assigned, all)
 	if u.CoolingDown > 0 {
 		text += fmt.Sprintf(" (%d cooling down)", u.CoolingDown)
 	}

@@ -129,7 +129,7 @@ func (p *path) down(nodes []string, family world.Family) Link {
 		if p.unreachable(name) {
 			// What its session says is what it said last, or what a node says that is cut off.
 			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonNodeSilent, "node "+name+" "+mayBeDead
-			link.Command = printable.Command("kubectl describe node %s", name)
+			link.Command = lookAt(name)
 			continue
 		}
 		status := objects.Named(p.objects.NodeStatuses, name)

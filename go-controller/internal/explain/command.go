@@ -124,6 +124,20 @@ func (p *path) onOpenShiftSDN() bool {
 	})
 }
 
+// mendObject returns the command against what a condition of an object of ours reports.
+func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
+	resource := strings.ToLower(kind) + "s.slb.k8s.ovn.org"
+	switch c.Reason {
+	case v1alpha1.ReasonNoDomain, v1alpha1.ReasonDisabledByMode:
+		return p.mendDomain(c.Reason, c.Message, name)
+	case v1alpha1.ReasonExhausted:
+		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
+	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
+		return "kubectl slb bgp"
+	}
+	return printable.Command("kubectl describe "+resource+" %s", name)
+}
+
 // mendFault returns the command against a fault that the guard of a node reports.
 func (p *path) mendFault(node, fault string) string {
 	switch {

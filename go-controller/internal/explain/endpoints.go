@@ -227,7 +227,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		}
 		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead: its kubelet has stopped "+
 			"reporting", joined(dead))
-		link.Command = printable.Command("kubectl describe node %s", dead[0])
+		link.Command = lookAt(dead[0])
 	}
 	if len(without) > 0 {
 		// What a route brings to a node is served by OVN-Kubernetes: only layer 2 needs what the guard looks at.

@@ -273,8 +273,8 @@ func stateOf(c *metav1.Condition) State {
 	switch {
 	case c.Status == metav1.ConditionUnknown:
 		return Unknown
-	case c.Reason == v1alpha1.ReasonSessionsDown:
-		return Warning // others are established
+	case c.Reason == v1alpha1.ReasonSessionsDown, c.Reason == v1alpha1.ReasonExhausted:
+		return Warning // others are established, and Services that have addresses keep them
 	}
 	return Broken
 }

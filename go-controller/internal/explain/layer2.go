@@ -187,7 +187,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		link.State, link.Reason = Unknown, v1alpha1.ReasonNodeSilent
 		link.Message = fmt.Sprintf("node %s, the active gateway of %s, %s, and there is no other gateway whose kubelet "+
 			"reports", s.Active, a, mayBeDead)
-		link.Command = printable.Command("kubectl describe node %s", s.Active)
+		link.Command = lookAt(s.Active)
 	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
 		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
 		link.Command = p.undrain(s.Active)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -84,6 +84,7 @@ const ReasonControllerSilent = "ControllerSilent"
 // Summarize returns the overview of a cluster.
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
+	v.addNodes()
 	for _, d := range sorted(o.Domains) {
 		v.addDomain(d)
 	}
@@ -96,7 +97,6 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	for _, a := range sorted(o.Advertisements) {
 		v.addCondition("BGPAdvertisement", a.Name, a.Status.Conditions, v1alpha1.ConditionAccepted)
 	}
-	v.addNodes()
 	v.addStopped()
 	v.addServices()
 	v.addLeader()
@@ -133,7 +133,8 @@ func (v *overview) addCondition(kind, name string, conditions []metav1.Condition
 		case c.Status == metav1.ConditionTrue && !weak(c.Reason):
 			continue
 		}
-		f := Finding{State: Warning, Object: kind + " " + name, Reason: c.Reason, Message: c.Message}
+		f := Finding{State: Warning, Object: kind + " " + name, Reason: c.Reason, Message: c.Message,
+			Command: v.mendObject(kind, name, c)}
 		if c.Status != metav1.ConditionTrue {
 			f.State = stateOf(c)
 		}
@@ -169,14 +170,21 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	}
 	for i := range d.Status.ExcludedNodes {
 		out := &d.Status.ExcludedNodes[i]
-		if out.Reason != v1alpha1.ExcludedEnoughGateways && out.Reason != v1alpha1.ExcludedNotAttached {
+		switch {
+		case out.Reason == v1alpha1.ExcludedEnoughGateways || out.Reason == v1alpha1.ExcludedNotAttached:
+		case v.unreachable(out.Name): // A finding of its own says so.
+			if is.State == OK {
+				is.State, is.Reason = Warning, out.Reason
+			}
+		default:
 			add(Finding{State: Warning, Reason: out.Reason, Message: out.Message, Command: v.mend(d, out)})
 		}
 	}
 	for _, s := range d.Status.Shards {
-		if s.Active == "" {
-			add(Finding{State: Broken, Reason: v1alpha1.ReasonNoActiveGateway,
-				Message: fmt.Sprintf("no gateway has claimed shard %d, which has %d addresses", s.Index, s.Addresses)})
+		if s.Active == "" && !v.announces(world.ShardID{Domain: d.Name, Index: int(s.Index)}) {
+			add(Finding{State: Broken, Reason: v1alpha1.ReasonNoActiveGateway, Command: describe(d),
+				Message: fmt.Sprintf("no gateway has claimed shard %d, which has %s", s.Index,
+					world.Count(int(s.Addresses), "address"))})
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)
@@ -208,32 +216,13 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 	v.out.Peers = append(v.out.Peers, is)
 }
 
-// addNodes adds what guards and agents report, and those that are silent.
-func (v *overview) addNodes() {
-	for _, l := range sorted(v.objects.Leases) {
-		n := objects.Named(v.objects.Nodes, l.Name)
-		if n == nil {
-			continue
-		}
-		if objects.Expired(l, v.Now) {
-			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + l.Name,
-				Reason: v1alpha1.ReasonNodeSilent, Message: "its guard or agent has not reported since " +
-					l.Spec.RenewTime.UTC().Format(time.RFC3339),
-				Command: printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s", l.Name)})
-			continue
-		}
-		is := v.objects.Node(n, v.Now)
-		if is.Agent != nil && is.Agent.Unwritable != "" {
-			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + l.Name,
-				Reason: v1alpha1.ReasonDatabaseUnreachable, Message: is.Agent.Unwritable})
-		}
-	}
-}
-
 // addStopped adds the parts of OVN that do not run.
 func (v *overview) addStopped() {
 	for _, names := range [][]string{northboundNames(), northdNames(), controllerNames()} {
 		for _, pod := range sorted(v.objects.Pods) {
+			if v.unreachable(pod.Spec.NodeName) {
+				continue // A finding of its own says so.
+			}
 			only := path{objects: &objects.Objects{}}
 			only.objects.Pods = append(only.objects.Pods, pod)
 			if s := only.stopped("", names...); s != nil {
@@ -262,40 +251,5 @@ func (v *overview) addUnread() {
 	if unread := v.objects.Unread; len(unread) > 0 {
 		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Resources " + joined(unread),
 			Reason: ReasonNotRead, Message: "the API server does not allow them to be read"})
-	}
-}
-
-// addServices adds the Services that are not announced. Those with the same reason are one finding.
-func (v *overview) addServices() {
-	var findings []Finding
-	count := map[string]int{}
-	for _, s := range sorted(v.objects.Services) {
-		if !convert.Ours(s, v.objects.Options()) {
-			continue
-		}
-		v.out.Services++
-		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-		if c != nil && c.Reason == v1alpha1.ReasonNotAllocated {
-			c = meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
-		}
-		switch {
-		case c == nil:
-			c = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonNotProcessed,
-				Message: "no controller has written a condition"}
-		case c.Status == metav1.ConditionTrue:
-			v.out.Announced++
-			continue
-		}
-		if count[c.Reason]++; count[c.Reason] > 1 {
-			continue
-		}
-		findings = append(findings, Finding{State: stateOf(c), Object: "Service " + s.Namespace + "/" + s.Name,
-			Reason: c.Reason, Message: c.Message, Command: printable.Command("kubectl slb explain %s", s.Namespace+"/"+s.Name)})
-	}
-	for _, f := range findings {
-		if more := count[f.Reason] - 1; more > 0 {
-			f.Object += fmt.Sprintf(" and %d more", more)
-		}
-		v.out.Findings = append(v.out.Findings, f)
 	}
 }

@@ -4,10 +4,13 @@ package explain
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -74,6 +77,53 @@ func TestSomeSessionsDownIsAWarning(t *testing.T) {
 		v := Summarize(&objects.Objects{Peers: []*v1alpha1.BGPPeer{p}}, time.Now())
 		if len(v.Findings) != 1 || v.Findings[0].State != want || v.Peers[0].State != want {
 			t.Errorf("%s: %+v, want %s", reason, v.Findings, want)
+		}
+	}
+}
+
+// A Service that keeps an address that its pool would not allocate is announced, and worth attention.
+func TestRetainedAddressIsAWarning(t *testing.T) {
+	s := &corev1.Service{}
+	s.Namespace, s.Name, s.Spec.Type = "shop", "web", corev1.ServiceTypeLoadBalancer
+	s.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAddressRetained},
+		{Type: v1alpha1.ConditionAnnounced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced},
+	}
+	v := Summarize(&objects.Objects{Services: []*corev1.Service{s}}, time.Now())
+	if v.Announced != 1 || len(v.Findings) != 1 || v.Findings[0].State != Warning ||
+		v.Findings[0].Reason != v1alpha1.ReasonAddressRetained {
+		t.Errorf("%+v", v)
+	}
+}
+
+// The status of an L2Domain follows the conditions of Services: it shows no gateway of a shard that is announced.
+func TestAnnouncedShardHasAGateway(t *testing.T) {
+	d := &v1alpha1.L2Domain{}
+	d.Name, d.Spec.IPAddressPools, d.Spec.PhysicalNetwork = "lan", []string{"public"}, "provider"
+	d.Spec.Subnets = []v1alpha1.Subnet{{CIDR: "10.50.0.0/24"}}
+	pool := &v1alpha1.IPAddressPool{}
+	pool.Name, pool.Spec.Addresses = "public", []v1alpha1.AddressRange{"10.50.0.100-10.50.0.109"}
+	s := &corev1.Service{}
+	s.Namespace, s.Name, s.Spec.Type = "shop", "web", corev1.ServiceTypeLoadBalancer
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.50.0.100"}}
+	o := &objects.Objects{Domains: []*v1alpha1.L2Domain{d}, Pools: []*v1alpha1.IPAddressPool{pool},
+		Services: []*corev1.Service{s}}
+	layout := clusterPath(o, Question{Now: time.Now()}).layout
+	id, ok := layout.ConfiguredShardOf("public", netip.MustParseAddr("10.50.0.100"))
+	if !ok {
+		t.Fatal("the address has no shard")
+	}
+	d.Status.Shards = []v1alpha1.ShardStatus{{Index: int32(id.Index), Addresses: 1}}
+	for _, c := range []struct {
+		announced metav1.ConditionStatus
+		want      int
+	}{{metav1.ConditionFalse, 1}, {metav1.ConditionTrue, 0}} {
+		s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAnnounced, Status: c.announced}}
+		found := slices.DeleteFunc(Summarize(o, time.Now()).Findings, func(f Finding) bool {
+			return f.Reason != v1alpha1.ReasonNoActiveGateway
+		})
+		if len(found) != c.want || c.want == 1 && !strings.Contains(found[0].Message, "which has 1 address") {
+			t.Errorf("condition Announced %s: %+v, want %d findings", c.announced, found, c.want)
 		}
 	}
 }

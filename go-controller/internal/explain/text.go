@@ -44,7 +44,7 @@ func (r *Result) Text(paint Paint, width int) string {
 	fmt.Fprintf(&b, "%s: %s\n", subject, paint(state, answer))
 	if l := r.FirstBroken; l != nil {
 		fmt.Fprintf(&b, "\n  %s\n  %s\n", paint(l.State, strings.TrimSpace("first broken link: "+l.Name+" "+l.Object)+": "+
-			l.Reason), wrapped(l.Message, 2, width))
+			l.Reason), Wrap(l.Message, 2, width))
 		if l.Command != "" {
 			fmt.Fprintf(&b, "  %s\n", advice(l.Command))
 		}
@@ -65,13 +65,13 @@ func (r *Result) Text(paint Paint, width int) string {
 			message = l.Reason + ": " + message
 		}
 		fmt.Fprintf(&b, "  %s %-*s  %-*s  %s\n", paint(l.State, fmt.Sprintf("%-*s", states, l.State)), names, l.Name, objects,
-			l.Object, wrapped(message, indent, width))
+			l.Object, Wrap(message, indent, width))
 		if l.State == Warning && l.Command != "" {
 			fmt.Fprintf(&b, "%*s%s\n", indent, "", advice(l.Command))
 		}
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "\n%s\n", wrapped("note: "+note, 0, width))
+		fmt.Fprintf(&b, "\n%s\n", Wrap("note: "+note, 0, width))
 	}
 	return b.String()
 }
@@ -153,8 +153,9 @@ func replaced(text, address, other string) string {
 	return b.String()
 }
 
-// wrapped breaks a text between words into lines up to a width. Lines after the first begin with indent spaces.
-func wrapped(text string, indent, width int) string {
+// Wrap breaks a text between words into lines up to a width; 0 is no limit. Lines after the first begin with indent
+// spaces.
+func Wrap(text string, indent, width int) string {
 	const least = 30 // columns for the text
 	room := max(width-indent, least)
 	if width == 0 || utf8.RuneCountInString(text) <= room {

@@ -25,7 +25,7 @@ func TestTextIsWrapped(t *testing.T) {
 	if strings.Join(strings.Fields(text), " ") != strings.Join(strings.Fields(whole), " ") {
 		t.Errorf("the words differ:\n%s\nof\n%s", text, whole)
 	}
-	if narrow := wrapped(long, 50, 40); strings.Contains(narrow, "\n\n") || len(narrow) < len(long) {
+	if narrow := Wrap(long, 50, 40); strings.Contains(narrow, "\n\n") || len(narrow) < len(long) {
 		t.Errorf("an indent beyond the width: %q", narrow)
 	}
 }

@@ -345,7 +345,7 @@ func (v *Builder) announcedFor(p *world.Pool) kube.Verdict {
 	case !v.Synced && reason != place.ReasonUnsupported:
 		return kube.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
-		message = "addresses are allocated but not announced: " + message
+		message = "addresses of the pool are not announced: " + message
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	}
 	return kube.Verdict{Status: metav1.ConditionTrue}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// addNodes adds the nodes that may be dead, what guards and agents report, and those that are silent. All that follows
+// from a dead node is one finding.
+func (v *overview) addNodes() {
+	add := func(node, reason, message, command string) {
+		v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + node, Reason: reason,
+			Message: message, Command: command})
+	}
+	for _, n := range sorted(v.objects.Nodes) {
+		if v.unreachable(n.Name) {
+			add(n.Name, v1alpha1.ReasonNodeSilent, mayBeDead, lookAt(n.Name))
+		}
+	}
+	for _, l := range sorted(v.objects.Leases) {
+		n := objects.Named(v.objects.Nodes, l.Name)
+		if n == nil || v.unreachable(l.Name) {
+			continue
+		}
+		if objects.Expired(l, v.Now) {
+			add(l.Name, v1alpha1.ReasonNodeSilent, "its guard or agent has not reported since "+
+				l.Spec.RenewTime.UTC().Format(time.RFC3339), v.ownPods(l.Name))
+			continue
+		}
+		is := v.objects.Node(n, v.Now)
+		if is.Agent != nil && is.Agent.Unwritable != "" {
+			add(l.Name, v1alpha1.ReasonDatabaseUnreachable, is.Agent.Unwritable, v.restartNode(l.Name))
+		}
+	}
+}
+
+// announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which is
+// written at most once in a second, does not show yet which gateway has claimed it.
+func (v *overview) announces(id world.ShardID) bool {
+	if v.allocation == nil {
+		v.allocation = ipam.Allocate(v.world, nil, v.layout.ConfiguredShardOf)
+	}
+	return slices.ContainsFunc(v.objects.Services, func(s *corev1.Service) bool {
+		return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) &&
+			slices.ContainsFunc(convert.Assigned(s), func(a netip.Addr) bool {
+				of, ok := v.layout.ConfiguredShardOf(v.allocation.PoolOf(a), a)
+				return ok && of == id
+			})
+	})
+}
+
+// lookAt returns the command about a node that may be dead.
+func lookAt(node string) string {
+	return printable.Command("kubectl describe node %s   # then look at its power, its network and its kubelet", node)
+}

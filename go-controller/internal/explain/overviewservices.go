@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// maxSame is the number of Services that a reason has findings for: others are counted in the last of them.
+const maxSame = 3
+
+// addServices adds the Services that are not announced, and those that keep an address that their pool would not
+// allocate.
+func (v *overview) addServices() {
+	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
+	count := map[string]int{}
+	for _, s := range sorted(v.objects.Services) {
+		if !convert.Ours(s, v.objects.Options()) {
+			continue
+		}
+		v.out.Services++
+		c, state := conditionOf(s)
+		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
+			v.out.Announced++
+		}
+		if c == nil {
+			continue
+		}
+		if count[c.Reason]++; count[c.Reason] > maxSame {
+			more[c.Reason]++
+			continue
+		}
+		last[c.Reason] = len(v.out.Findings)
+		name := s.Namespace + "/" + s.Name
+		v.out.Findings = append(v.out.Findings, Finding{State: state, Object: "Service " + name, Reason: c.Reason,
+			Message: c.Message, Command: printable.Command("kubectl slb explain %s", name)})
+	}
+	for reason, n := range more {
+		v.out.Findings[last[reason]].Object += fmt.Sprintf(" and %d more", n)
+	}
+}
+
+// conditionOf returns what a Service should not have, nil if there is nothing.
+func conditionOf(s *corev1.Service) (*metav1.Condition, State) {
+	allocated := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+	switch {
+	case announced == nil:
+		return &metav1.Condition{Reason: ReasonNotProcessed, Message: "no controller has written a condition"}, Unknown
+	case announced.Reason == v1alpha1.ReasonNotAllocated && allocated != nil:
+		return allocated, stateOf(allocated)
+	case announced.Status != metav1.ConditionTrue:
+		return announced, stateOf(announced)
+	case allocated != nil && allocated.Reason == v1alpha1.ReasonAddressRetained:
+		return allocated, Warning
+	}
+	return nil, OK
+}
