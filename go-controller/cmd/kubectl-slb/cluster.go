@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -65,6 +66,7 @@ func (o *connection) config() (*rest.Config, string, error) {
 	}
 	config.UserAgent = "kubectl-slb/" + version
 	config.QPS = -1 // about twenty requests for a command
+	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the namespace of the context: %w", err)

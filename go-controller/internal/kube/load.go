@@ -96,8 +96,8 @@ func list[T any, L runtime.Object](ctx context.Context, l *loader, resource stri
 		l.out.Unread = append(l.out.Unread, resource)
 		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("list %s: the API server does not serve them: are the CustomResourceDefinitions installed "+
-			"(dist/manifests/crds)?", resource)
+		return fmt.Errorf("list %s: the API server does not serve them: ovnkube-slb is not installed in this cluster, or "+
+			"another version (docs/install.md)", resource)
 	case err != nil:
 		return fmt.Errorf("list %s: %w", resource, err)
 	}
