@@ -68,6 +68,9 @@ func (p *path) addProbes() {
 		o := p.Probes[at]
 		failed := slices.DeleteFunc(slices.Clone(p.Probes), func(other Probe) bool { return other.Reason != o.Reason })
 		message := fmt.Sprintf("no connection to %s%s: %s", targets(failed), p.from(o), o.Message)
+		if !slices.ContainsFunc(p.links, func(l Link) bool { return l.State == Broken || l.State == Unknown }) {
+			message += "; the cluster shows no fault, so look at the way from here to it"
+		}
 		p.broken(LinkProbe, thisMachine, o.Reason, message, p.mendProbe(o))
 	}
 }
@@ -94,7 +97,11 @@ func (p *path) mendProbe(o Probe) string {
 	if o.Reason == ReasonRefused {
 		return p.kubectl("get endpointslices -l kubernetes.io/service-name=%s", p.Service.Name)
 	}
-	return printable.Command("ip route get %s   # on this machine; then routers and firewalls on the way", o.To.Addr())
+	then := "routers and firewalls on the way"
+	if p.layer2 {
+		then += ", and whether the L2Domain is on the segment of clients"
+	}
+	return printable.Command("ip route get %s   # on this machine; then "+then, o.To.Addr())
 }
 
 // answered reports whether all probes were answered.
