@@ -23,7 +23,7 @@ import (
 func TestDecisionEqualsAmendment(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	amended, spoilt := 0, 0
-	for range 250 {
+	for range worldtest.Rounds(250) {
 		choices := make([]byte, 300)
 		for i := range choices {
 			choices[i] = byte(r.Uint32())
@@ -72,7 +72,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 			t.Fatalf("choices %x", choices)
 		}
 	}
-	if amended < 1000 {
+	if amended < worldtest.Rounds(5000) {
 		t.Errorf("%d changes amended, %d not", amended, spoilt)
 	}
 }

@@ -306,7 +306,7 @@ var worlds = flag.Int("worlds", 5_000, "how many random worlds the allocator and
 // Many more random snapshots than the fuzz seeds.
 func TestTwinAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for range *worlds {
+	for range worldtest.Rounds(*worlds) {
 		choices := make([]byte, 400)
 		for i := range choices {
 			choices[i] = byte(r.Uint32())
