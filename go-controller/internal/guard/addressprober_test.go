@@ -5,6 +5,7 @@ package guard
 import (
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,9 +124,9 @@ func TestProbesThatAreNotSent(t *testing.T) {
 // Other frames of the segment must not be as expensive as there are probes: any host may send as many as it likes.
 func TestFramesAboutOtherAddressesAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, reports := 0, 0
-		i := newAddressProber(func() (map[string]ovn.Uplinks, bool) { calls++; return nil, false },
-			func(map[netip.Addr]convert.ConflictReport, []string) { reports++ })
+		var calls, reports atomic.Int32 // a read here does not happen before the next call
+		i := newAddressProber(func() (map[string]ovn.Uplinks, bool) { calls.Add(1); return nil, false },
+			func(map[netip.Addr]convert.ConflictReport, []string) { reports.Add(1) })
 		go i.run(t.Context())
 		i.leases <- &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			v1alpha1.AnnotationAddressProbes: `[{"id":"1-1","network":"physnet","addresses":["10.50.0.7"]}]`,
@@ -135,11 +136,11 @@ func TestFramesAboutOtherAddressesAreIgnored(t *testing.T) {
 			i.received <- receivedAnswer{"eth1", neighbour.Answer{Addr: netip.MustParseAddr("10.50.0.8")}}
 		}
 		synctest.Wait()
-		if calls != 1 || reports != 1 {
-			t.Errorf("%d reads of the networks and %d reports, want one for the probe", calls, reports)
+		if calls.Load() != 1 || reports.Load() != 1 {
+			t.Errorf("%d reads of the networks and %d reports, want one for the probe", calls.Load(), reports.Load())
 		}
 		<-time.After(time.Second)
-		if synctest.Wait(); calls < 2 {
+		if synctest.Wait(); calls.Load() < 2 {
 			t.Error("the probe is not repeated")
 		}
 	})
