@@ -106,22 +106,24 @@ func onlyBGP(placement place.Placement, t advertisementState) bool {
 
 // advertisementTexts describes the BGP state of the addresses. Addresses with the same state share one text.
 func advertisementTexts(placements []place.Placement, states []advertisementState) []string {
-	var texts []string
+	var different []advertisementState
+	addrs := map[advertisementState][]string{}
 	for i, t := range states {
-		if t.text == "" || slices.Contains(states[:i], t) {
+		if t.text == "" {
 			continue
 		}
-		var addrs []string
-		for j, o := range states {
-			if o == t {
-				addrs = append(addrs, placements[j].Addr.String())
-			}
+		if addrs[t] == nil {
+			different = append(different, t)
 		}
+		addrs[t] = append(addrs[t], placements[i].Addr.String())
+	}
+	texts := make([]string, 0, len(different))
+	for _, t := range different {
 		noun := "address"
-		if len(addrs) > 1 {
+		if len(addrs[t]) > 1 {
 			noun = "addresses"
 		}
-		texts = append(texts, fmt.Sprintf("%s %s: %s", noun, strings.Join(addrs, ", "), t.text))
+		texts = append(texts, fmt.Sprintf("%s %s: %s", noun, strings.Join(addrs[t], ", "), t.text))
 	}
 	return texts
 }

@@ -285,11 +285,14 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 
 // familyWithoutBackend returns a family of the addresses in OVN of which no listener has a backend; 0 if there is none.
 func familyWithoutBackend(p *plan.Service) world.Family {
+	has := map[world.Family]bool{}
+	for i := range p.Listeners {
+		if len(p.Listeners[i].Backends) > 0 {
+			has[world.FamilyOf(p.Listeners[i].VIP)] = true
+		}
+	}
 	for _, vip := range p.VIPs {
-		f := world.FamilyOf(vip.Addr)
-		if !slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool {
-			return world.FamilyOf(l.VIP) == f && len(l.Backends) > 0
-		}) {
+		if f := world.FamilyOf(vip.Addr); !has[f] {
 			return f
 		}
 	}

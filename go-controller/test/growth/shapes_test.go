@@ -23,6 +23,8 @@ const (
 	withInterconnect  = "addresses of a Service with interconnect"
 	localOnKernels    = "addresses of a Service with OpenShift SDN and externalTrafficPolicy: Local"
 	advertisedWithBGP = "addresses of a Service that BGP advertises"
+	dualStack         = "addresses of a Service of both families"
+	dualStackWithBGP  = "addresses of a Service of both families, of which BGP advertises one"
 )
 
 var clusters = map[string]func(*world.Snapshot){
@@ -64,6 +66,49 @@ var clusters = map[string]func(*world.Snapshot){
 			Addr: netip.MustParseAddr("192.0.2.1")}}
 		w.Advertisements = []*world.Advertisement{{Name: "all", EveryPool: true, Nodes: nodes, Length4: 32, Length6: 128}}
 	},
+	dualStack: servesIPv6,
+	dualStackWithBGP: func(w *world.Snapshot) {
+		servesIPv6(w)
+		nodes := []string{"n1", "n2", "n3"}
+		w.Pools = append(w.Pools, &world.Pool{Name: "six", Created: w.Pools[0].Created, ExternalIPs: true,
+			Ranges: w.Pools[0].Ranges[1:]})
+		w.Pools[0].Ranges = w.Pools[0].Ranges[:1]
+		w.Domains[0].Pools = append(w.Domains[0].Pools, "six")
+		w.Peers = []*world.Peer{{Name: "router", Nodes: nodes, MyASN: 64512, PeerASN: 64513, DualStack: true,
+			Addr: netip.MustParseAddr("192.0.2.1")}}
+		w.Advertisements = []*world.Advertisement{{Name: "six", Pools: []string{"six"}, Nodes: nodes, Length4: 32,
+			Length6: 128}}
+	},
+}
+
+// servesIPv6 adds IPv6 addresses to the pool, to the segment and to the pods.
+func servesIPv6(w *world.Snapshot) {
+	w.Pools[0].Ranges = append(w.Pools[0].Ranges, netipx.MustParseIPRange("fd50::-fd50::ffff:ffff"))
+	w.Domains[0].Subnets = append(w.Domains[0].Subnets, world.Subnet{Prefix: netip.MustParsePrefix("fd50::/64")})
+	w.Cluster.PodNets = append(w.Cluster.PodNets, netip.MustParsePrefix("fd10:244::/48"))
+	for i, n := range w.Nodes {
+		n.PodSubnets = append(n.PodSubnets, netip.MustParsePrefix(fmt.Sprintf("fd10:244:0:%d::/64", i)))
+	}
+}
+
+// externalOfBoth returns a Service with n addresses of spec.externalIPs, half of them of each family.
+func externalOfBoth(n int, _ bool) []*world.Service {
+	return each(1, func(_ int, s *world.Service) {
+		s.Families, s.FamilyPolicy = []world.Family{world.IPv4, world.IPv6}, world.PreferDualStack
+		six := *s.Slices[0]
+		six.Family, six.Endpoints = world.IPv6, []world.Endpoint{{Addr: netip.MustParseAddr("fd10:244::10"), Node: "n1",
+			Ready: true, Serving: true}}
+		s.Slices = append(s.Slices, &six)
+		a, b := netip.MustParseAddr("10.50.128.0"), netip.MustParseAddr("fd50::1:0")
+		for range n / 2 {
+			s.ExternalIPs = append(s.ExternalIPs, a)
+			a = a.Next()
+		}
+		for range n / 2 {
+			s.ExternalIPs = append(s.ExternalIPs, b)
+			b = b.Next()
+		}
+	})
 }
 
 // external returns a Service with n addresses of spec.externalIPs.
@@ -133,6 +178,8 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 	withInterconnect:  external(false),
 	localOnKernels:    external(true),
 	advertisedWithBGP: external(false),
+	dualStack:         externalOfBoth,
+	dualStackWithBGP:  externalOfBoth,
 	"source ranges": func(n int, _ bool) []*world.Service {
 		return each(3, func(_ int, s *world.Service) {
 			for i := range n {
