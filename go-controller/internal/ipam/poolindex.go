@@ -23,9 +23,10 @@ type poolIndex struct {
 	// oldest.
 	ranges []netipx.IPRange
 	owners []*pool
-	// foreign are the addresses inside pools that are in use outside of the pools. uses has what they are used for.
-	foreign []netipx.IPRange
-	uses    []foreignUse
+	// foreign are the addresses inside pools that are in use outside of the pools. uses has what single addresses among
+	// them are used for, sorted, and netUses what ranges are used for. Kubelets decide how many addresses nodes have.
+	foreign       []netipx.IPRange
+	uses, netUses []foreignUse
 	// allUses are all uses, inside and outside pools. addrUses has the single addresses among them and networks the
 	// ranges. Both are nil until usedAs needs them.
 	allUses  []foreignUse
@@ -167,6 +168,9 @@ func (pi *poolIndex) addForeignUses(all []foreignUse) {
 			pi.owners[i].addProblem("addresses: %s is %s and is not allocated", common(res.IPRange, pi.ranges[i]), res.String())
 		}
 	}
+	isNet := func(u foreignUse) bool { return u.From() != u.To() }
+	pi.netUses = slices.DeleteFunc(slices.Clone(pi.uses), func(u foreignUse) bool { return !isNet(u) })
+	pi.uses = slices.DeleteFunc(pi.uses, isNet)
 }
 
 // addReservations records the reservations of p for addresses that it owns, and returns these addresses.
@@ -316,16 +320,34 @@ func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, ro
 		return fmt.Sprintf("%s: pool %q avoids addresses that end in .0 or .255 (avoidBuggyIPs)", a, p.Name)
 	}
 	if contains(pi.foreign, a) {
-		for _, res := range pi.uses {
-			if res.Contains(a) && !slices.Contains(roles, res.role) {
-				return fmt.Sprintf("%s is %s", a, res.String())
-			}
+		if use := pi.firstUse(a, roles); use.role != "" {
+			return fmt.Sprintf("%s is %s", a, use.String())
 		}
 	}
 	if reservedFor, kept := pi.reservations[a]; kept && reservedFor != service {
 		return fmt.Sprintf("%s: pool %q reserves it for Service %s (spec.reservations)", a, p.Name, reservedFor)
 	}
 	return ""
+}
+
+// firstUse returns the first use of an address inside a pool that is in none of some roles, or the zero value.
+func (pi *poolIndex) firstUse(a netip.Addr, roles []string) foreignUse {
+	var first foreignUse
+	counts := func(u foreignUse) bool {
+		return !slices.Contains(roles, u.role) && (first.role == "" || u.compare(first) < 0)
+	}
+	at, _ := slices.BinarySearchFunc(pi.uses, a, func(u foreignUse, a netip.Addr) int { return u.From().Compare(a) })
+	for ; at < len(pi.uses) && pi.uses[at].From() == a && first.role == ""; at++ {
+		if counts(pi.uses[at]) {
+			first = pi.uses[at]
+		}
+	}
+	for _, u := range pi.netUses {
+		if u.Contains(a) && counts(u) {
+			first = u
+		}
+	}
+	return first
 }
 
 // usedAs returns what an address that is in no pool is used for inside of the cluster, or an empty string.

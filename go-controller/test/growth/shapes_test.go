@@ -25,6 +25,7 @@ const (
 	advertisedWithBGP = "addresses of a Service that BGP advertises"
 	dualStack         = "addresses of a Service of both families"
 	dualStackWithBGP  = "addresses of a Service of both families, of which BGP advertises one"
+	ownedByNode       = "addresses of a Service that a node reports as its own"
 )
 
 var clusters = map[string]func(*world.Snapshot){
@@ -65,6 +66,11 @@ var clusters = map[string]func(*world.Snapshot){
 		w.Peers = []*world.Peer{{Name: "router", Nodes: nodes, MyASN: 64512, PeerASN: 64513,
 			Addr: netip.MustParseAddr("192.0.2.1")}}
 		w.Advertisements = []*world.Advertisement{{Name: "all", EveryPool: true, Nodes: nodes, Length4: 32, Length6: 128}}
+	},
+	ownedByNode: func(w *world.Snapshot) {
+		for _, s := range w.Services {
+			w.Nodes[0].Addrs = append(w.Nodes[0].Addrs, s.ExternalIPs...)
+		}
 	},
 	dualStack: servesIPv6,
 	dualStackWithBGP: func(w *world.Snapshot) {
@@ -178,6 +184,7 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 	withInterconnect:  external(false),
 	localOnKernels:    external(true),
 	advertisedWithBGP: external(false),
+	ownedByNode:       external(false),
 	dualStack:         externalOfBoth,
 	dualStackWithBGP:  externalOfBoth,
 	"source ranges": func(n int, _ bool) []*world.Service {
