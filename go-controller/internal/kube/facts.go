@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -105,6 +106,24 @@ func (f *Facts) invalidate() {
 	f.resolved, f.bgp.read, f.changes.others = nil, nil, true
 }
 
+// keepService returns what is stored of a Service: of one that is not ours and has no status of ours, which is never
+// written, only what shows that. Tenants can create many Services of a megabyte, also of other types.
+func (f *Facts) keepService(s *corev1.Service) *corev1.Service {
+	if f.IsManaged(s) || hasOurStatus(s) {
+		return s
+	}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID,
+			ResourceVersion: s.ResourceVersion, DeletionTimestamp: s.DeletionTimestamp},
+		Spec: corev1.ServiceSpec{Type: s.Spec.Type, LoadBalancerClass: s.Spec.LoadBalancerClass},
+	}
+}
+
+// hasOurStatus reports whether a Service has our conditions, which are removed once it is no longer ours.
+func hasOurStatus(s *corev1.Service) bool {
+	return meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated) != nil
+}
+
 func (f *Facts) setService(old, now *corev1.Service) {
 	s := cmp.Or(now, old)
 	key := world.Key{Namespace: s.Namespace, Name: s.Name}
@@ -120,7 +139,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	if now != nil {
 		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
-		if is == nil && meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
+		if is == nil && hasOurStatus(now) {
 			f.releasing[key] = now
 		}
 	}

@@ -328,3 +328,43 @@ func TestNamespaceSelectedByPoolCausesWakeup(t *testing.T) {
 		t.Errorf("the pool serves %v after %d wakes", got, int(wakes.Load()))
 	}
 }
+
+// A tenant can create Services of a megabyte that are not ours. What is written or served is stored as it is.
+func TestOnlyServicesWithOurStatusAreStoredWhole(t *testing.T) {
+	f, _ := counted()
+	large := func(kind corev1.ServiceType) *corev1.Service {
+		s := serviceOf(kind)
+		s.ResourceVersion, s.Labels, s.Annotations = "7", map[string]string{"a": "b"}, map[string]string{"c": "d"}
+		s.Spec.ExternalIPs = slices.Repeat([]string{"10.0.0.1"}, 1000)
+		s.Spec.Ports, s.Spec.Selector = make([]corev1.ServicePort, 1000), map[string]string{"e": "f"}
+		return s
+	}
+	now, other := metav1.Now(), "example.com/lb"
+	left, deleted, foreign := large(corev1.ServiceTypeClusterIP), large(corev1.ServiceTypeLoadBalancer),
+		large(corev1.ServiceTypeLoadBalancer)
+	left.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue}}
+	deleted.DeletionTimestamp = &now
+	foreign.Spec.LoadBalancerClass = &other
+	for name, test := range map[string]struct {
+		object *corev1.Service
+		whole  bool
+	}{
+		"of type LoadBalancer":      {large(corev1.ServiceTypeLoadBalancer), true},
+		"of another type":           {large(corev1.ServiceTypeClusterIP), false},
+		"of another class":          {foreign, false},
+		"being deleted":             {deleted, false},
+		"that still has our status": {left, true},
+	} {
+		kept := f.keepService(test.object)
+		if test.whole != (kept == test.object) {
+			t.Errorf("a Service %s is stored whole: %v, want %v", name, kept == test.object, test.whole)
+		}
+		if len(kept.Spec.ExternalIPs)+len(kept.Spec.Ports)+len(kept.Labels) > 0 && !test.whole {
+			t.Errorf("a Service %s is stored with %+v", name, kept)
+		}
+		if again := f.keepService(kept); !cmp.Equal(kept, again) || f.IsManaged(kept) != f.IsManaged(test.object) ||
+			kept.UID != "1" || kept.ResourceVersion != "7" {
+			t.Errorf("a Service %s, stored again: %s", name, cmp.Diff(kept, again))
+		}
+	}
+}

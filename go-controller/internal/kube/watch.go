@@ -76,7 +76,7 @@ func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersio
 func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList],
 	statuses lister[*v1alpha1.BGPNodeStatusList], needsBGP bool) *Watch {
 	return &Watch{needed: map[string]cache.Controller{
-		"services": newInformer(kube.CoreV1().Services(""), &corev1.Service{}, whole, facts.setService),
+		"services": newInformer(kube.CoreV1().Services(""), &corev1.Service{}, facts.keepService, facts.setService),
 		"endpointslices": newInformer(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
 			facts.setEndpoints),
 		"namespaces": newInformer(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),
