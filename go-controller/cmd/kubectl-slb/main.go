@@ -28,7 +28,7 @@ const (
 	exitError = 1
 	// exitRefused means that the API server would refuse an object of an edit.
 	exitRefused = 2
-	// exitNotReachable means that a Service is not known to be reachable, or would not be after an edit.
+	// exitNotReachable means that a Service is not known to be reachable, or would not be after an edit for all clients.
 	exitNotReachable = 3
 )
 

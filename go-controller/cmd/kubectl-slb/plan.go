@@ -57,13 +57,15 @@ func planCommand() *cli.Command {
 		Name:  "plan",
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
 		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
-which Services lose, gain or change what, which shards move, and which BGP sessions and routes change. Equal changes
-are grouped; those that lose something or move to another gateway are named. -o wide lists all. Nothing is written.
+which Services lose, gain or change what, which fields of L2Domains change and what that means for their clients, which
+shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose something or move to
+another gateway are named. -o wide lists all. Nothing is written.
 
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
 rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
 
-Exit code: 0 no Service loses anything, 3 a Service loses something, 2 an object would be refused, 1 error.
+Exit code: 0 nothing is lost, 3 a Service loses something, or clients of an L2Domain lose its addresses, 2 an object
+would be refused, 1 error.
 
 Examples:
   kubectl slb plan -f pool.yaml

@@ -45,3 +45,28 @@ func TestPlanOfManifests(t *testing.T) {
 		}
 	}
 }
+
+// A pipeline must not apply an edit that moves addresses away from their clients, although every Service keeps its
+// address.
+func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
+	s := &apiServer{items: map[string]string{
+		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"]}}`,
+		"l2domains": `{"metadata":{"name":"lan"},"spec":{"physicalNetwork":"provider",` +
+			`"subnets":[{"cidr":"10.50.0.0/24"}]}}`,
+		"nodes": `{"metadata":{"name":"n1","annotations":{"k8s.ovn.org/node-chassis-id":"c1",` +
+			`"k8s.ovn.org/node-subnets":"{\"default\":[\"10.244.1.0/24\"]}"}}}`,
+		"services": `{"metadata":{"name":"web","namespace":"shop"},"spec":{"type":"LoadBalancer","ipFamilies":["IPv4"],` +
+			`"ports":[{"port":80}]},"status":{"loadBalancer":{"ingress":[{"ip":"10.50.0.100"}]}}}`,
+	}}
+	file := filepath.Join(t.TempDir(), "edit.yaml")
+	edit := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: L2Domain\nmetadata: {name: lan}\n" +
+		"spec: {physicalNetwork: physnet, subnets: [{cidr: 10.50.0.0/24}]}\n"
+	if err := os.WriteFile(file, []byte(edit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "loses   L2Domain lan: "
+	if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errNotReachable) || !strings.Contains(out, want) ||
+		!strings.Contains(out, "physicalNetwork: physnet, was provider; its addresses move") {
+		t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errNotReachable, out, want)
+	}
+}

@@ -24,6 +24,7 @@ type Changes struct {
 	Refused []string `json:"refused,omitempty"`
 	// Problems are those that objects have after the edit and did not have before.
 	Problems []string        `json:"problems,omitempty"`
+	Domains  []DomainChange  `json:"domains,omitempty"`
 	Services []ServiceChange `json:"services,omitempty"`
 	// Unchanged is the number of the other Services.
 	Unchanged int             `json:"unchangedServices"`
@@ -33,11 +34,12 @@ type Changes struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Effect is what an edit does to a Service.
+// Effect is what an edit does to a Service, or to the clients of an L2Domain.
 type Effect string
 
 const (
-	// Loses means that the Service loses an address, or that an address is no longer announced.
+	// Loses means that the Service loses an address, or that an address is no longer announced. Clients of an L2Domain
+	// lose the addresses that move away from them.
 	Loses Effect = "loses"
 	// Gains means that the Service gets an address, or that an address is announced that was not.
 	Gains Effect = "gains"
@@ -81,9 +83,10 @@ type SessionChange struct {
 	Altered   int `json:"routesChanged,omitempty"`
 }
 
-// Disrupts reports whether a Service loses something.
+// Disrupts reports whether a Service, or the clients of an L2Domain, lose something.
 func (c *Changes) Disrupts() bool {
-	return slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Effect == Loses })
+	return slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Effect == Loses }) ||
+		slices.ContainsFunc(c.Domains, func(d DomainChange) bool { return d.Effect == Loses })
 }
 
 // Moves returns what is lost or moves: without Services that stay on their gateways, and without shards whose other
@@ -105,7 +108,7 @@ func (c *Changes) Moves() *Changes {
 
 // Empty reports whether nothing changes.
 func (c *Changes) Empty() bool {
-	return len(c.Refused)+len(c.Problems)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
+	return len(c.Refused)+len(c.Problems)+len(c.Domains)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
 }
 
 // decision is a decision about a cluster.
@@ -144,14 +147,22 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	services := slices.SortedFunc(slices.Values(is.World.Services), func(a, b *world.Service) int {
 		return a.Key.Compare(b.Key)
 	})
+	moved := map[movement]int{}
 	for _, s := range services {
-		change := compareService(was, is, old[s.Key], s)
+		before, after := was.announcements(old[s.Key]), is.announcements(s)
+		for a, b := range before {
+			if n := after[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
+				moved[movement{b.attachment, n.attachment}]++
+			}
+		}
+		change := compareService(was, is, s, before, after)
 		if len(change.Messages) == 0 {
 			c.Unchanged++
 			continue
 		}
 		c.Services = append(c.Services, change)
 	}
+	c.Domains = compareDomains(before, after, is, moved)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
 	printable.Clean(c)

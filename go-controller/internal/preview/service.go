@@ -15,8 +15,9 @@ import (
 // announcement is how an address of a Service is announced.
 type announcement struct {
 	// shard is set if an L2Domain announces the address, on gateway.
-	shard   *world.ShardID
-	gateway string
+	shard      *world.ShardID
+	gateway    string
+	attachment attachment
 	// nodes advertise the address by BGP, or would if their sessions were established.
 	nodes []string
 	// why is the reason why no L2Domain announces the address.
@@ -49,6 +50,7 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 		a := &announcement{why: p.Message}
 		if p.Reason == "" || p.Reason == place.ReasonProbing {
 			a.shard, a.gateway = &p.Shard, d.active(p.Shard)
+			a.attachment = d.attachment(p.Shard.Domain, p.Addr)
 		}
 		if r := d.survey.Of(s, p.Addr); r != nil && d.survey.Takes(s, p.Addr) {
 			a.nodes = slices.Concat(r.Nodes, r.Idle)
@@ -59,8 +61,8 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 	return out
 }
 
-// compareService returns what changes for a Service. Without messages nothing changes.
-func compareService(was, is *decision, old, s *world.Service) ServiceChange {
+// compareService returns what changes for a Service with these announcements. Without messages nothing changes.
+func compareService(was, is *decision, s *world.Service, before, after map[netip.Addr]*announcement) ServiceChange {
 	c := ServiceChange{Service: s.Key.String(), Effect: Alters}
 	add := func(e Effect, group, format string, args ...any) {
 		c.Messages, c.groups = append(c.Messages, fmt.Sprintf(format, args...)), append(c.groups, group)
@@ -68,7 +70,6 @@ func compareService(was, is *decision, old, s *world.Service) ServiceChange {
 			c.Effect = e
 		}
 	}
-	before, after := was.announcements(old), is.announcements(s)
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
 		switch {

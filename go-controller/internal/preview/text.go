@@ -28,6 +28,11 @@ func (c *Changes) Text(all bool) string {
 		problems = append(problems, "problem: "+p)
 	}
 	list(&b, "", problems, all)
+	domains := make([]string, 0, len(c.Domains))
+	for _, d := range c.Domains {
+		domains = append(domains, d.text())
+	}
+	list(&b, "", domains, all)
 	for _, e := range []Effect{Loses, Alters, Gains} {
 		c.writeServices(&b, e, all)
 	}
