@@ -4,6 +4,7 @@ package preview
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Changes are the differences that an edit makes. Lists are sorted.
@@ -77,6 +79,10 @@ type SessionChange struct {
 	Closed []string `json:"closed,omitempty"`
 	// Reopened sessions have settings that need a new session.
 	Reopened []string `json:"reopened,omitempty"`
+	// Adjusted sessions have other settings and stay open.
+	Adjusted []string `json:"adjusted,omitempty"`
+	// Rollout is how the nodes reopen their sessions, and how the edit is undone.
+	Rollout string `json:"rollout,omitempty"`
 	// The numbers of routes, over all nodes.
 	Added     int `json:"routesAdded,omitempty"`
 	Withdrawn int `json:"routesWithdrawn,omitempty"`
@@ -284,45 +290,76 @@ func compareSessions(was, is *decision) []SessionChange {
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		old := map[string]bgp.Session{}
-		for _, s := range was.BGP.For(node) {
-			old[s.Peer] = s
+		old, now := was.sessions(node), is.sessions(node)
+		for peer, session := range now {
+			of(peer).add(node, old[peer], session)
 		}
-		for _, s := range is.BGP.For(node) {
-			before, had := old[s.Peer]
-			delete(old, s.Peer)
-			switch {
-			case had && before.Leaving && s.Leaving:
-				continue
-			case !had || before.Leaving && !s.Leaving:
-				of(s.Peer).Opened = append(of(s.Peer).Opened, node)
-			case s.Leaving && !before.Leaving:
-				of(s.Peer).Closed = append(of(s.Peer).Closed, node)
-				s.Routes = nil
-			case !s.Neighbor.SameSession(before.Neighbor):
-				of(s.Peer).Reopened = append(of(s.Peer).Reopened, node)
-			}
-			if before.Leaving {
-				before.Routes = nil
-			}
-			compareRoutes(before.Routes, s.Routes, of(s.Peer))
-		}
-		for peer, s := range old {
-			if !s.Leaving {
-				of(peer).Closed = append(of(peer).Closed, node)
-				of(peer).Withdrawn += len(s.Routes)
+		for peer, session := range old {
+			if now[peer] == nil {
+				of(peer).add(node, session, nil)
 			}
 		}
 	}
 	var list []SessionChange
 	for _, c := range changes {
-		if len(c.Opened)+len(c.Closed)+len(c.Reopened)+c.Added+c.Withdrawn+c.Altered > 0 {
-			list = append(list, *c)
+		if c.isEmpty() {
+			continue
 		}
+		if len(c.Reopened) > 1 {
+			c.Rollout = rollout()
+		}
+		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b SessionChange) int { return cmp.Compare(a.Peer, b.Peer) })
 	return list
 }
+
+// sessions returns the sessions of a node by peer, without those that the node closes.
+func (d *decision) sessions(node string) map[string]*bgp.Session {
+	out := map[string]*bgp.Session{}
+	for _, s := range d.BGP.For(node) {
+		if !s.Leaving {
+			out[s.Peer] = &s
+		}
+	}
+	return out
+}
+
+// add adds what changes between two versions of the session of a node. One of them may be nil, for no session.
+func (c *SessionChange) add(node string, old, now *bgp.Session) {
+	var before, after map[netip.Prefix]bgp.Attributes
+	if old != nil {
+		before = old.Routes
+	}
+	if now != nil {
+		after = now.Routes
+	}
+	switch {
+	case old == nil:
+		c.Opened = append(c.Opened, node)
+	case now == nil:
+		c.Closed = append(c.Closed, node)
+	case !now.Neighbor.SameSession(old.Neighbor):
+		c.Reopened = append(c.Reopened, node)
+	case now.Neighbor != old.Neighbor || !sameBFD(now.BFD, old.BFD):
+		c.Adjusted = append(c.Adjusted, node)
+	}
+	compareRoutes(before, after, c)
+}
+
+func (c *SessionChange) isEmpty() bool {
+	return len(c.Opened)+len(c.Closed)+len(c.Reopened)+len(c.Adjusted)+c.Added+c.Withdrawn+c.Altered == 0
+}
+
+// rollout describes how nodes reopen Established sessions (v1alpha1.SessionTurnLease).
+func rollout() string {
+	limit := world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute")
+	return fmt.Sprintf("Established sessions are reopened on one node after the other: a node waits until the session of "+
+		"the node before it is Established again, at most %s. If it does not come back (kubectl slb bgp), undo the edit "+
+		"within %[1]s: the node opens its session as before, and no other node closes one", limit)
+}
+
+func sameBFD(a, b *bgp.BFD) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func compareRoutes(old, now map[netip.Prefix]bgp.Attributes, c *SessionChange) {
 	for prefix, attributes := range now {

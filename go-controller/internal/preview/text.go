@@ -39,6 +39,9 @@ func (c *Changes) Text(all bool) string {
 	c.writeShards(&b, all)
 	for _, s := range c.Sessions {
 		fmt.Fprintf(&b, "BGPPeer %s:%s\n", s.Peer, s.text(all))
+		if s.Rollout != "" {
+			fmt.Fprintf(&b, "BGPPeer %s: %s\n", s.Peer, s.Rollout)
+		}
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
@@ -122,7 +125,10 @@ func (s *SessionChange) text(all bool) string {
 	for _, part := range []struct {
 		nodes []string
 		what  string
-	}{{s.Opened, "open"}, {s.Closed, "close"}, {s.Reopened, "close and open again"}} {
+	}{
+		{s.Opened, "open"}, {s.Closed, "close"}, {s.Reopened, "close and open again"},
+		{s.Adjusted, "change without closing"},
+	} {
 		if len(part.nodes) > 0 {
 			text += fmt.Sprintf(" sessions %s on %s;", part.what, names(part.nodes, all))
 		}

@@ -23,3 +23,7 @@ const (
 	DefaultAggregationLength   = 32
 	DefaultAggregationLengthV6 = 128
 )
+
+// SessionTurnLimit is the longest time for which a node holds SessionTurnLease, which lets it close Established
+// sessions for an edit of a BGPPeer. Other nodes keep theirs meanwhile.
+const SessionTurnLimit = 2 * time.Minute
