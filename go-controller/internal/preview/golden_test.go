@@ -25,6 +25,7 @@ import (
 //	manifests.yaml  objects that are added to those of base.yaml
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
+//	delete          lines "KIND/NAME": objects that the edit deletes
 //	wide            (empty) all changes are shown
 //	moving          (empty) only what is lost or moves is shown, as by drain
 //	moves           lines "NAMESPACE/SERVICE NODE": requests to move Services
@@ -55,6 +56,13 @@ func TestGolden(t *testing.T) {
 			case "edit.yaml":
 				after = before.Clone()
 				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
+			case "delete":
+				after = cmp.Or(after, before).Clone()
+				for name := range strings.FieldsSeq(string(f.Data)) {
+					if kind, object, _ := strings.Cut(name, "/"); !after.Delete(kind, object) {
+						err = fmt.Errorf("delete %s: there is no such object", name)
+					}
+				}
 			case "moves":
 				return moves(before, string(f.Data), now), nil
 			case "want":
@@ -66,7 +74,9 @@ func TestGolden(t *testing.T) {
 			}
 		}
 		changes := Compare(before, after, now)
-		changes.Add(edited)
+		if edited != nil {
+			changes.Add(edited)
+		}
 		if moving {
 			return changes.Moves().Text(all), nil
 		}

@@ -20,8 +20,10 @@ type announcement struct {
 	attachment attachment
 	// nodes advertise the address by BGP, or would if their sessions were established.
 	nodes []string
-	// why is the reason why no L2Domain announces the address.
-	why string
+	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
+	why, whyNoRoute string
+	// routed means that only BGP could announce the address.
+	routed bool
 }
 
 func (a *announcement) announced() bool { return a.shard != nil || len(a.nodes) > 0 }
@@ -34,10 +36,24 @@ func (a *announcement) String() string {
 	if len(a.nodes) > 0 {
 		parts = append(parts, "BGP from "+strings.Join(a.nodes, ", "))
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && a.routed:
+		return "not announced: " + a.whyNoRoute
+	case len(parts) == 0:
 		return "not announced: " + a.why
 	}
 	return strings.Join(parts, " and ")
+}
+
+// lostSince returns why an address is no longer announced in the ways in which it was.
+func (a *announcement) lostSince(before *announcement) string {
+	switch {
+	case len(before.nodes) == 0:
+		return a.why
+	case before.shard == nil:
+		return a.whyNoRoute
+	}
+	return a.why + "; " + a.whyNoRoute
 }
 
 // announcements returns how each address of a Service is announced.
@@ -56,9 +72,31 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 			a.nodes = slices.Concat(r.Nodes, r.Idle)
 			slices.Sort(a.nodes)
 		}
+		if len(a.nodes) == 0 {
+			a.whyNoRoute = d.whyNoRoute(s, p.Addr)
+		}
+		a.routed = p.OutsideLayer2() && d.survey.Takes(s, p.Addr)
 		out[p.Addr] = a
 	}
 	return out
+}
+
+// whyNoRoute returns why no node advertises an address of a Service by BGP.
+func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
+	switch r := d.survey.Of(s, a); {
+	case d.BGP.Off() != "":
+		return d.BGP.Off()
+	case !d.survey.Takes(s, a):
+		return "no BGPAdvertisement selects it"
+	case len(d.World.Peers) == 0:
+		return "there is no BGPPeer"
+	case r == nil:
+		return "no endpoint takes connections, so no node advertises it by BGP"
+	case r.GatewayUnknown:
+		return "its shard has no external address (nextHop: Gateway)"
+	}
+	return "no node can advertise it by BGP: check the nodeSelectors and peers of BGPPeers and BGPAdvertisements, " +
+		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"
 }
 
 // compareService returns what changes for a Service with these announcements. Without messages nothing changes.
@@ -76,7 +114,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		case n == nil:
 			add(Loses, "", "loses address %s", a)
 		case b.announced() && !n.announced():
-			add(Loses, "", "keeps address %s, but it is %s", a, n)
+			add(Loses, "", "keeps address %s, but it is not announced: %s", a, n.lostSince(b))
 		case !b.announced() && n.announced():
 			add(Gains, "have an address that becomes announced", "address %s becomes announced: %s", a, n)
 		case b.announced() && b.String() != n.String():
@@ -111,6 +149,10 @@ func (a *announcement) groupOfChange(now *announcement) string {
 		return ""
 	case a.shard != nil && *a.shard != *now.shard:
 		return "are in another shard on the same gateway"
+	case len(a.nodes) == 0:
+		return "become advertised by BGP"
+	case len(now.nodes) == 0:
+		return "are no longer advertised by BGP"
 	}
 	return "are advertised by other nodes"
 }

@@ -43,3 +43,17 @@ func TestTextIsBounded(t *testing.T) {
 		t.Errorf("want %d lines and no groups:\n%s", want, wide)
 	}
 }
+
+func TestGroupOfAddressesWhoseRoutesChange(t *testing.T) {
+	none, one := &announcement{}, &announcement{nodes: []string{"n1"}}
+	two := &announcement{nodes: []string{"n1", "n2"}}
+	for want, change := range map[string][2]*announcement{
+		"become advertised by BGP":        {none, two},
+		"are no longer advertised by BGP": {two, none},
+		"are advertised by other nodes":   {two, one},
+	} {
+		if got := change[0].groupOfChange(change[1]); got != want {
+			t.Errorf("from %v to %v: %q, want %q", change[0].nodes, change[1].nodes, got, want)
+		}
+	}
+}
