@@ -107,7 +107,7 @@ func (o *planOptions) run(c *cli.Context) error {
 	case err != nil:
 		return err
 	case !done:
-		fmt.Fprint(c.App.Writer, colouredChanges(changes.Text(o.format == formatWide), painter(c.App.Writer)))
+		fmt.Fprint(c.App.Writer, shownChanges(changes.Text(o.format == formatWide), painter(c.App.Writer), columns()))
 		if changes.Empty() {
 			fmt.Fprintln(c.App.Writer, "Nothing changes.")
 			break
@@ -155,20 +155,21 @@ func (o *planOptions) changes(before *objects.Objects, namespace string, stdin i
 	return changes, nil
 }
 
-// colouredChanges paints the effect at the start of each line.
-func colouredChanges(text string, paint explain.Paint) string {
+// shownChanges paints the effect at the start of each line, and wraps the text behind it at a width; 0 wraps none.
+func shownChanges(text string, paint explain.Paint, width int) string {
+	states := map[string]explain.State{string(preview.Loses): explain.Broken, "problem:": explain.Broken,
+		string(preview.Gains): explain.OK, string(preview.Alters): explain.Warning}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		word, rest, _ := strings.Cut(line, " ")
-		switch word {
-		case string(preview.Loses), "problem:":
-			word = paint(explain.Broken, word)
-		case string(preview.Gains):
-			word = paint(explain.OK, word)
-		case string(preview.Alters):
-			word = paint(explain.Warning, word)
+		state, painted := states[word]
+		if !painted {
+			b.WriteString(explain.Wrap(strings.TrimSuffix(line, "\n"), 2, width) + "\n")
+			continue
 		}
-		b.WriteString(word + " " + rest)
+		rest = strings.TrimSpace(rest)
+		indent := len(line) - len(rest) - 1 // of the text behind the effect
+		b.WriteString(paint(state, word) + strings.Repeat(" ", indent-len(word)) + explain.Wrap(rest, indent, width) + "\n")
 	}
 	return b.String()
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 )
 
 func TestPlanOfManifests(t *testing.T) {
@@ -68,5 +70,19 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 	if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errNotReachable) || !strings.Contains(out, want) ||
 		!strings.Contains(out, "physicalNetwork: physnet, was provider; its addresses move") {
 		t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errNotReachable, out, want)
+	}
+}
+
+// Lines fit on a terminal. Those that continue a text stand below it.
+func TestPlanIsWrapped(t *testing.T) {
+	const text = "problem: one two three\nloses   a/b: loses address 10.50.0.1 because of this\n" +
+		"shard lan/7 (1 address): moves from n1 to n2\n"
+	const want = "problem: one two three\nloses   a/b: loses address 10.50.0.1\n        because of this\n" +
+		"shard lan/7 (1 address): moves from n1\n  to n2\n"
+	if got := shownChanges(text, explain.Plain, 40); got != want {
+		t.Errorf("have\n%s\nwant\n%s", got, want)
+	}
+	if got := shownChanges(text, explain.Plain, 0); got != text {
+		t.Errorf("wrapped without a terminal:\n%s", got)
 	}
 }
