@@ -151,7 +151,7 @@ func (l *Layout) Refreshable(s *world.Service) []netip.Addr { return refreshable
 func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 	nodes := map[string]*world.Node{}
 	for _, n := range w.Nodes {
-		nodes[n.Chassis] = n
+		nodes[n.Name] = n
 	}
 	stale := map[netip.Addr]bool{}
 	for _, d := range l.Domains {
@@ -161,11 +161,11 @@ func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {
 		gateways := map[string]bool{}
 		for _, shard := range d.Shards {
 			for _, g := range shard.Gateways {
-				gateways[g.Chassis] = true
+				gateways[g.Node] = true
 			}
 		}
-		for chassis := range gateways {
-			n := nodes[chassis]
+		for name := range gateways {
+			n := nodes[name]
 			if n == nil {
 				continue
 			}

@@ -160,7 +160,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	}
 	members := d.members(nodes, zones, w)
 	d.Mode, d.ModeMessage = l.mode, l.modeMessage
-	if text := d.bridgesText(members, w.Bridges); text != "" {
+	if text := d.bridgesText(members, w); text != "" {
 		d.ModeMessage += "; " + text
 	}
 	d.setBlocked(members)

@@ -37,7 +37,7 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.exclude(name, reason, message)
 			continue
 		}
-		mapped, known := w.Bridges[n.Chassis]
+		mapped, known := bridgesOf(n, w)
 		if known {
 			if reason, message := d.notAttachedReason(n, mapped); reason != "" {
 				d.exclude(name, reason, message)
@@ -62,11 +62,21 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 	}
 	for _, n := range list {
 		// A gateway that is not in the southbound database at the moment has the bridges that the others have.
-		if _, known := w.Bridges[n.Chassis]; !known && n.SharedGateway && len(d.sharedBridges) > 0 {
+		if _, known := bridgesOf(n, w); !known && n.SharedGateway && len(d.sharedBridges) > 0 {
 			d.sharedBridges[n.Name] = true
 		}
 	}
 	return list
+}
+
+// bridgesOf returns the bridges of a node, and whether they are known. With interconnect, they are what its own agent
+// reports: a kubelet can write the chassis of another node into its own Node. Otherwise nodes have no Agent here.
+func bridgesOf(n *world.Node, w *world.Snapshot) (bridges world.Bridges, known bool) {
+	if n.Agent != nil && n.Agent.Bridges != nil {
+		return n.Agent.Bridges, true
+	}
+	bridges, known = w.Bridges[n.Chassis]
+	return bridges, known
 }
 
 // zoneReason returns why the databases of a node are not programmed, or no reason if they are.

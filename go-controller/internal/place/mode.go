@@ -47,10 +47,11 @@ func ofAll(n, all int, one, many string) string {
 
 // bridgesText returns which bridges of the members the domain is on, and how they relate to OVN-Kubernetes' own
 // gateway; empty if no bridge is known.
-func (d *Domain) bridgesText(members []*world.Node, bridges map[string]world.Bridges) string {
+func (d *Domain) bridgesText(members []*world.Node, w *world.Snapshot) string {
 	count := map[string]int{}
 	for _, n := range members {
-		bridge := bridges[n.Chassis][d.Spec.PhysicalNetwork]
+		bridges, _ := bridgesOf(n, w)
+		bridge := bridges[d.Spec.PhysicalNetwork]
 		switch {
 		case bridge == "":
 			continue

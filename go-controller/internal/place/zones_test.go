@@ -143,6 +143,7 @@ func TestSharedGatewayBridgeIsServed(t *testing.T) {
 			n.GatewayBridge, n.SharedGateway = "br-ex", true
 			n.Localnets = map[string]world.Localnet{plan.LocalnetPort("lan"): {Bridge: "br-ex"}}
 			w.Bridges[n.Chassis] = world.Bridges{"physnet": "br-ex"}
+			n.Agent.Bridges = w.Bridges[n.Chassis]
 		}
 		c.change(w)
 		var got place.Reason

@@ -79,7 +79,7 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	}
 	for shard, state := range d.World.ShardStates {
 		if state.Active != "" {
-			v.active[shard] = cmp.Or(nodes[state.Active], state.Active)
+			v.active[shard] = cmp.Or(state.ActiveNode, nodes[state.Active], state.Active)
 		}
 		var names []string
 		for _, chassis := range state.Rivals {

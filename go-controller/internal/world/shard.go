@@ -41,6 +41,9 @@ type ShardState struct {
 	// stable for a while.
 	Active  string
 	Settled bool
+	// ActiveNode is the node whose agent reports the claim, with interconnect: a kubelet can write the chassis of another
+	// node into its own Node.
+	ActiveNode string
 	// Rivals are other chassis that have claimed it as well, with interconnect.
 	Rivals []string
 	// Order is the chassis of its HA chassis group by descending priority.

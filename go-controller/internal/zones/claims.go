@@ -63,7 +63,8 @@ func (p *Publisher) activeGateways(
 				continue
 			}
 			latest[shard], active[shard] = claim, n
-			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, Settled: w.Now.Sub(claim.seen) >= settleTime}
+			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, ActiveNode: n.Name,
+				Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
 	for shard, byNode := range claims {

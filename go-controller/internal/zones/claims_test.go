@@ -17,7 +17,8 @@ import (
 // A gateway that died leaves its last report behind.
 func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
 	w := observed(func(_, _ *world.ZoneAgent) {})
-	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", Order: []string{"c2", "c1"}}}
+	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", ActiveNode: "n2",
+		Order: []string{"c2", "c1"}}}
 	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -60,19 +61,19 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 			}
 		}
 		dead := map[world.ShardID]time.Time{shard: ahead}
-		check(observe(dead, nil), world.ShardState{Active: "c1", Settled: true, Order: both})
+		check(observe(dead, nil), world.ShardState{Active: "c1", ActiveNode: "n1", Settled: true, Order: both})
 		<-time.After(time.Second)
 		heir := map[world.ShardID]time.Time{shard: behind}
-		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Order: both})
 		changed.Store(0)
 		<-time.After(settleTime)
 		synctest.Wait()
 		if changed.Load() == 0 {
 			t.Error("nothing wakes the controller when the claim has settled")
 		}
-		check(observe(dead, heir), world.ShardState{Active: "c2", Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Order: both})
 		unreachable = true
-		check(observe(dead, heir), world.ShardState{Active: "c2", Settled: true, Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Settled: true, Order: both})
 	})
 }
 
