@@ -59,6 +59,8 @@ func TestTextsOfReportsAreBounded(t *testing.T) {
 	if r := report(v1alpha1.AnnotationAgent, `{"health":"[fe80::1%`+long+`]:9484"}`); r.Agent != nil {
 		t.Error("a health check at an address with a zone is accepted")
 	}
+	bounded(t, "conflicts",
+		report(v1alpha1.AnnotationConflicts, `{"fe80::1%`+long+`":{"mac":"02:00:00:00:00:01"}}`).Conflicts)
 	bounded(t, "bridges", report(v1alpha1.AnnotationZone, `{"bridges":{"`+long+`":"br-ex"}}`).Zone.Bridges)
 	status := &v1alpha1.BGPNodeStatus{}
 	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: long}}

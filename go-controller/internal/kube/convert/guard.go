@@ -90,6 +90,8 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
 		r.Conflicts = nil
 	}
+	// The zone of an address can be any text, and no address of a Service has one.
+	maps.DeleteFunc(r.Conflicts, func(addr netip.Addr, _ ConflictReport) bool { return addr.Zone() != "" })
 	for addr, conflict := range r.Conflicts {
 		conflict.MAC = Truncate(conflict.MAC, maxForeignText)
 		r.Conflicts[addr] = conflict
