@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads manifests as kubectl does.
+// Package manifest reads manifests as kubectl does, and compares objects field by field.
 package manifest
 
 import (

@@ -4,7 +4,6 @@ package preview
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -21,18 +21,11 @@ import (
 
 // DomainChange is what changes in the spec of an L2Domain, and for all of its addresses at once.
 type DomainChange struct {
-	Domain string        `json:"domain"`
-	Effect Effect        `json:"effect"`
-	Fields []FieldChange `json:"fields,omitempty"`
+	Domain string                 `json:"domain"`
+	Effect Effect                 `json:"effect"`
+	Fields []manifest.FieldChange `json:"fields,omitempty"`
 	// Messages are what follows for the clients of the addresses.
 	Messages []string `json:"messages,omitempty"`
-}
-
-// FieldChange is a field of a spec that changes. From and To are empty if the field is unset.
-type FieldChange struct {
-	Field string `json:"field"`
-	From  string `json:"from,omitempty"`
-	To    string `json:"to,omitempty"`
 }
 
 // attachment is what connects an address to the clients of an L2Domain: the segment and the next hop, the zero Addr for
@@ -108,7 +101,7 @@ func compareDomains(before, after *objects.Objects, is *decision, moved map[move
 	}
 	for _, d := range after.Domains {
 		if old := objects.Named(before.Domains, d.Name); old != nil {
-			if fields := changedFields(specFields(&old.Spec), specFields(&d.Spec)); len(fields) > 0 {
+			if fields := manifest.Changed(specFields(&old.Spec), specFields(&d.Spec)); len(fields) > 0 {
 				of(d.Name).Fields = fields
 			}
 		}
@@ -137,53 +130,23 @@ func compareDomains(before, after *objects.Objects, is *decision, moved map[move
 
 // specFields returns the values of a spec by the paths of its fields, without those that are unset.
 func specFields(spec *v1alpha1.L2DomainSpec) map[string]string {
-	out := map[string]string{}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
-		return out // not reached: the type has a JSON form
+		return nil // not reached: the type has a JSON form
 	}
 	delete(content, "subnets")
+	out := manifest.Fields(content)
 	for _, s := range spec.Subnets {
 		out["subnets["+s.CIDR+"]"] = "gateway " + cmp.Or(string(s.Gateway), "none")
 	}
-	addFields(out, "", content)
 	return out
-}
-
-func addFields(out map[string]string, path string, content map[string]any) {
-	for key, value := range content {
-		switch v := value.(type) {
-		case map[string]any:
-			addFields(out, path+key+".", v)
-		case []any:
-			text, err := json.Marshal(v)
-			if err == nil {
-				out[path+key] = string(text)
-			}
-		default:
-			out[path+key] = fmt.Sprint(v)
-		}
-	}
-}
-
-// changedFields returns the fields whose values differ, sorted.
-func changedFields(before, after map[string]string) []FieldChange {
-	var list []FieldChange
-	all := maps.Clone(before)
-	maps.Copy(all, after)
-	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if before[field] != after[field] {
-			list = append(list, FieldChange{field, before[field], after[field]})
-		}
-	}
-	return list
 }
 
 // text returns the change in one line.
 func (c *DomainChange) text() string {
 	var fields []string
 	for _, f := range c.Fields {
-		fields = append(fields, fmt.Sprintf("%s: %s, was %s", f.Field, cmp.Or(f.To, "unset"), cmp.Or(f.From, "unset")))
+		fields = append(fields, f.String())
 	}
 	return fmt.Sprintf("%-7s L2Domain %s: %s", c.Effect, c.Domain, strings.Join(append(fields, c.Messages...), "; "))
 }
