@@ -24,8 +24,10 @@ type apiServer struct {
 	forbidden map[string]bool
 	// patched are the paths of objects that were changed.
 	patched []string
-	// refused are resources whose objects can't be written.
+	// refused are resources whose objects can't be written, and owned those whose spec.addresses another field manager
+	// has set.
 	refused map[string]bool
+	owned   map[string]string
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +42,11 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPatch && s.refused[path.Base(path.Dir(r.URL.Path))]:
 		status(http.StatusUnprocessableEntity, "Invalid")
+	case r.Method == http.MethodPatch && s.owned[path.Base(path.Dir(r.URL.Path))] != "":
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict",`+
+			`"message":"Apply failed with 1 conflict","details":{"causes":[{"reason":"FieldManagerConflict",`+
+			`"field":".spec.addresses","message":"conflict with \"%s\""}]}}`, s.owned[path.Base(path.Dir(r.URL.Path))])
 	case r.Method == http.MethodPatch && r.URL.Query().Has("dryRun"):
 		if _, err := io.Copy(w, r.Body); err != nil {
 			panic(err)
@@ -52,7 +59,11 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.forbidden[resource]:
 		status(http.StatusForbidden, "Forbidden")
 	default:
-		fmt.Fprintf(w, `{"items":[%s]}`, s.items[resource])
+		header := ""
+		if kind := kindOf(strings.Replace(resource, "ies", "y", 1)); kind != "" && strings.Contains(r.URL.Path, "/slb.") {
+			header = `"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"` + kind + `List",`
+		}
+		fmt.Fprintf(w, `{%s"items":[%s]}`, header, s.items[resource])
 	}
 }
 

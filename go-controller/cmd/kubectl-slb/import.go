@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
@@ -40,8 +41,9 @@ func importCommand() *cli.Command {
 		ArgsUsage: "metallb",
 		Description: `Reads MetalLB's IPAddressPools, L2Advertisements, BGPPeers, BGPAdvertisements, BFDProfiles and
 Communities, or the ConfigMap of MetalLB up to 0.12, and creates the objects of slb.k8s.ovn.org. Settings without an
-equivalent are reported. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has all steps of a
-migration.
+equivalent are reported, and what changes in objects that the cluster has already. Fields of those that another field
+manager has set are not overwritten. MetalLB's objects and Services are not changed. docs/migrate-from-metallb.md has
+all steps of a migration.
 
 Examples:
   kubectl slb import metallb --dry-run --segment physnet=10.50.0.0/24@10.50.0.1,fd00:50::/64@fd00:50::1
@@ -115,34 +117,62 @@ func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) er
 		}
 		input.Objects = append(input.Objects, objects...)
 	}
-	if len(o.files) > 0 && o.dryRun {
-		return printResult(out, metallb.Convert(input))
+	// A conversion of files needs no cluster. One that is not reachable must not delay it for long.
+	offline := len(o.files) > 0 && o.dryRun
+	if offline {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, offlineTimeout)
+		defer cancel()
 	}
-	config, _, err := o.cluster.config()
-	if err != nil {
-		return err
-	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	if len(o.files) == 0 {
-		if input.Objects, err = cluster.ReadMetalLB(ctx, objects, o.namespace); err != nil {
-			return err
-		}
-	}
-	if err := cluster.AddFacts(ctx, client, &input); err != nil {
+	t, err := o.readCluster(ctx, &input, offline)
+	if err != nil && !offline {
 		return err
 	}
 	result := metallb.Convert(input)
-	if o.dryRun {
-		return printResult(out, result)
+	if !o.dryRun {
+		return o.apply(ctx, t, &input, result, out)
 	}
-	return o.apply(ctx, objects, client, result, out)
+	if err != nil {
+		result.Add(metallb.Finding{Severity: metallb.Note, Message: "no cluster was read, so objects of slb.k8s.ovn.org " +
+			"that it has do not count: " + err.Error()})
+	} else {
+		result.Add(cluster.CheckExisting(ctx, t.objects, result.Objects, input.Existing)...)
+	}
+	return printResult(out, result)
+}
+
+// offlineTimeout limits the time for reading a cluster that is not needed.
+const offlineTimeout = 5 * time.Second
+
+// target is the cluster of an import.
+type target struct {
+	objects dynamic.Interface
+	core    kubernetes.Interface
+}
+
+// readCluster adds what the cluster has to the input: MetalLB's objects if there are no files, our objects, and, unless
+// the conversion is offline, the facts with which they are compared.
+func (o *importOptions) readCluster(ctx context.Context, input *metallb.Input, offline bool) (*target, error) {
+	config, _, err := o.cluster.config()
+	if err != nil {
+		return nil, err
+	}
+	t := &target{}
+	if t.objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if t.core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if len(o.files) == 0 {
+		if input.Objects, err = cluster.ReadMetalLB(ctx, t.objects, o.namespace); err != nil {
+			return nil, err
+		}
+	}
+	if input.Existing, err = cluster.ReadExisting(ctx, t.objects); err != nil || offline {
+		return t, err
+	}
+	return t, cluster.AddFacts(ctx, t.core, input)
 }
 
 func readFile(name string, in io.Reader) ([]byte, error) {
@@ -161,23 +191,23 @@ func printResult(out io.Writer, result *metallb.Result) error {
 		return err
 	}
 	if result.Failed() {
-		return errors.New("some settings have no equivalent: see the errors above")
+		return errors.New("some objects can't be created as they should be: see the errors above")
 	}
 	return nil
 }
 
 // apply creates the objects. It changes nothing if a setting would be lost, if MetalLB's controller runs, or if the API
 // server would refuse an object.
-func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, client kubernetes.Interface,
-	result *metallb.Result, out io.Writer) error {
+func (o *importOptions) apply(ctx context.Context, t *target, input *metallb.Input, result *metallb.Result,
+	out io.Writer) error {
 	for _, f := range result.Findings {
 		fmt.Fprintln(out, f)
 	}
 	if result.Failed() {
-		return errors.New("nothing was created: some settings have no equivalent. Correct MetalLB's objects, or edit the " +
-			"output of --dry-run and apply it with kubectl")
+		return errors.New("nothing was created: see the errors above. Correct MetalLB's objects or those of the cluster, " +
+			"or edit the output of --dry-run and apply it with kubectl")
 	}
-	running, err := cluster.RunningControllers(ctx, client, o.namespace)
+	running, err := cluster.RunningControllers(ctx, t.core, o.namespace)
 	if err != nil {
 		return err
 	}
@@ -189,14 +219,15 @@ func (o *importOptions) apply(ctx context.Context, objects dynamic.Interface, cl
 		return fmt.Errorf("nothing was created: MetalLB's controller (Deployment %s) runs, and two controllers would write "+
 			"the statuses of Services. Stop it first: %s", strings.Join(running, ", "), command)
 	}
-	if errs := cluster.Check(ctx, objects, result.Objects); len(errs) > 0 {
-		for _, err := range errs {
-			fmt.Fprintln(out, metallb.Finding{Severity: metallb.Error, Message: err.Error()})
-		}
+	checked := &metallb.Result{Findings: cluster.Check(ctx, t.objects, result.Objects, input.Existing)}
+	for _, f := range checked.Findings {
+		fmt.Fprintln(out, f)
+	}
+	if checked.Failed() {
 		return errors.New("nothing was created: the API server would refuse objects")
 	}
 	for _, object := range result.Objects {
-		text, err := cluster.Apply(ctx, objects, object)
+		text, err := cluster.Apply(ctx, t.objects, object)
 		if err != nil {
 			return err
 		}

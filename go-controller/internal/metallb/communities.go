@@ -35,6 +35,13 @@ func (c *conversion) convertCommunities() map[string]string {
 			c.objects = append(c.objects, out)
 		}
 	}
+	for _, o := range c.existing.communities {
+		for _, alias := range o.Spec.Communities {
+			if names[alias.Name] == "" {
+				names[alias.Name] = alias.Name
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(wellKnown())) {
 		if _, defined := names[name]; !defined {
 			names[name] = name

@@ -31,6 +31,8 @@ type Input struct {
 	NodeNetworks []netip.Prefix
 	// Nodes are the nodes of the cluster, to find those on which no speaker runs. May be empty.
 	Nodes []*corev1.Node
+	// Existing are the objects of slb.k8s.ovn.org that the cluster has. May be empty.
+	Existing []*unstructured.Unstructured
 	// PeerNodes limits the BGPPeers to nodes with these labels, in addition to their own selectors, so that nodes can be
 	// migrated one after another. May be empty.
 	PeerNodes map[string]string
@@ -56,12 +58,17 @@ func (r *Result) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
 }
 
+// Add adds findings, in the order of severity.
+func (r *Result) Add(fs ...Finding) { r.Findings = findings(append(r.Findings, fs...)).sorted() }
+
 // conversion is a conversion in progress.
 type conversion struct {
 	*findings
 	input   *Input
 	source  *source
 	objects []Object
+	// existing are the objects of the cluster.
+	existing *existing
 
 	// selectable are the keys of labels to which selectors of pools refer.
 	selectable map[string]bool
@@ -80,6 +87,7 @@ func Convert(in Input) *Result {
 	c := &conversion{findings: &findings{}, input: &in, selectable: map[string]bool{},
 		layer2Pools: map[string][]string{}, domainPools: map[string][]string{}}
 	c.source = readSource(in.Objects, c.findings)
+	c.existing = readExisting(in.Existing, c.findings)
 	c.findSelectable()
 	c.readSpeakers()
 	c.convertPools()
@@ -91,6 +99,7 @@ func Convert(in Input) *Result {
 	for _, p := range c.pools {
 		c.objects = append(c.objects, p)
 	}
+	c.checkExisting()
 	c.checkServices()
 	return &Result{Objects: c.objects, Findings: c.sorted()}
 }
@@ -102,6 +111,12 @@ func (c *conversion) findSelectable() {
 	}
 	for _, a := range c.source.advertisements {
 		c.addSelectable(a.spec.IPAddressPoolSelectors)
+	}
+	for _, d := range c.existing.domains {
+		c.addSelectable(d.Spec.IPAddressPoolSelectors)
+	}
+	for _, a := range c.existing.advertisements {
+		c.addSelectable(a.Spec.IPAddressPoolSelectors)
 	}
 }
 

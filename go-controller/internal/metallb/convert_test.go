@@ -21,7 +21,7 @@ import (
 
 // The archives contain MetalLB's manifests (metallb.yaml), the segments (segments, one per line), networks of the nodes
 // (networks, one per line), nodes (nodes.yaml), the labels of nodes with sessions (peer-nodes), Services
-// (services.yaml), and the result (want).
+// (services.yaml), objects of the cluster (existing.yaml), and the result (want).
 func TestGolden(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		in, err := readArchive(archive)
@@ -53,6 +53,8 @@ func readArchive(archive *txtar.Archive) (Input, error) {
 				}
 				in.Segments = append(in.Segments, s)
 			}
+		case "existing.yaml":
+			in.Existing, err = Parse(f.Data)
 		case "peer-nodes":
 			in.PeerNodes = map[string]string{}
 			for _, line := range lines {

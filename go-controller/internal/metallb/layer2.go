@@ -26,6 +26,10 @@ func (c *conversion) convertDomains() {
 	}
 	if len(c.source.l2Advertisements) > 0 && len(c.input.Segments) == 0 {
 		for _, a := range c.source.l2Advertisements {
+			if c.isServed(a) {
+				c.add(Note, a.String(), "", "L2Domains of the cluster announce its pools")
+				continue
+			}
 			c.add(Error, a.String(), "", "physicalNetwork and subnets of an L2Domain can't be derived from MetalLB's objects: "+
 				"give the segment as NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.suggestion(a))
 		}
@@ -138,7 +142,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 func (c *conversion) selectPools(d *v1alpha1.L2Domain, members []*l2Advertisement, pools []string) {
 	all := slices.ContainsFunc(members, func(a *l2Advertisement) bool { return a.spec.selectsAll() })
 	only := len(c.input.Segments) == 1
-	if only && all && len(pools) == len(c.pools) {
+	if only && all && len(pools) == len(c.allPools()) {
 		return
 	}
 	d.Spec.IPAddressPools = pools
@@ -191,19 +195,20 @@ func (c *conversion) nodeSelectors(domain string, members []*l2Advertisement) []
 // checkPool names addresses that are announced nowhere.
 func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	ref := kindPool + "/" + p.Name
-	layer2 := slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool {
+	kept := c.keptDomains(p)
+	layer2 := len(kept) > 0 || slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool {
 		return c.selects(&a.spec, p)
 	})
-	routed := slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
+	routed := c.isRouted(p) || slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
 		return c.selects(&l2AdvertisementSpec{IPAddressPools: a.spec.IPAddressPools,
 			IPAddressPoolSelectors: a.spec.IPAddressPoolSelectors}, p)
 	})
 	switch {
 	case !layer2 && !routed:
 		c.add(Note, ref, "", "no advertisement selects it: its addresses are allocated and not announced, as with MetalLB")
-	case layer2 && len(c.input.Segments) > 0:
+	case layer2 && len(c.input.Segments)+len(kept) > 0:
 		var subnets []netip.Prefix
-		for _, d := range c.domains {
+		for _, d := range slices.Concat(c.domains, kept) {
 			subnets = append(subnets, prefixes(d.Spec.Subnets)...)
 		}
 		only := ""

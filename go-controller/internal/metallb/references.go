@@ -29,7 +29,7 @@ func (c *conversion) references(ref, field, kind string, list []string) ([]strin
 	var out []string
 	for _, name := range unique(list) {
 		switch {
-		case c.isConverted(kind, name):
+		case c.exists(kind, name):
 			out = append(out, name)
 		case c.source.seen[kind+"/"+name] != "":
 			c.add(Warning, ref, field, "%s %s is not converted, and is removed", kind, name)
@@ -48,7 +48,7 @@ func (c *conversion) checkPoolRequest(ref string, s *corev1.Service) {
 		name := strings.TrimSpace(s.Annotations[key])
 		field := "metadata.annotations[" + key + "]"
 		switch renamed := c.source.renamedPools[name]; {
-		case name == "" || c.isConverted(kindPool, name):
+		case name == "" || c.exists(kindPool, name):
 		case renamed != "":
 			c.add(Warning, ref, field, "pool %s is named %s: %s", name, renamed, printable.Command("kubectl -n %s annotate "+
 				"service %s %s --overwrite", s.Namespace, s.Name, v1alpha1.AnnotationAddressPool+"="+renamed))

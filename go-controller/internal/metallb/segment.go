@@ -59,7 +59,7 @@ func (s *Segment) Name() string {
 }
 
 func (s *Segment) domain() *v1alpha1.L2Domain {
-	d := &v1alpha1.L2Domain{TypeMeta: typeMeta("L2Domain")}
+	d := &v1alpha1.L2Domain{TypeMeta: typeMeta(kindL2Domain)}
 	d.Name = s.Name()
 	d.Spec.PhysicalNetwork, d.Spec.VLAN, d.Spec.Subnets = s.PhysicalNetwork, s.VLAN, s.Subnets
 	return d

@@ -62,21 +62,29 @@ func (c *conversion) checkServices() {
 // checkAddress reports whether a pool could have allocated an address.
 func (c *conversion) checkAddress(ref string, a netip.Addr) bool {
 	const field = "status.loadBalancer.ingress"
-	i := slices.IndexFunc(c.pools, func(p *v1alpha1.IPAddressPool) bool { return union(p.Spec.Addresses).Contains(a) })
+	pools := c.allPools()
+	i := slices.IndexFunc(pools, func(p *v1alpha1.IPAddressPool) bool { return union(p.Spec.Addresses).Contains(a) })
 	if i < 0 {
 		c.add(Warning, ref, field, "%s is in no pool: the Service keeps the address, and it is not announced "+
 			"(ForeignAddress). Add it to a pool", a)
 		return false
 	}
-	p := c.pools[i]
+	p := pools[i]
+	if union(p.Spec.Exclude).Contains(a) {
+		c.add(Warning, ref, field, "%s is in exclude of pool %s (ForeignAddress)", a, p.Name)
+		return false
+	}
 	if last := a.As4; a.Is4() && p.Spec.AvoidBuggyIPs && (last()[3] == 0 || last()[3] == 255) {
 		c.add(Warning, ref, field, "%s is excluded by avoidBuggyIPs of pool %s (ForeignAddress)", a, p.Name)
 		return false
 	}
+	domains := c.keptDomains(p)
 	for _, d := range c.domains {
-		if !slices.Contains(c.domainPools[d.Name], p.Name) {
-			continue
+		if slices.Contains(c.domainPools[d.Name], p.Name) {
+			domains = append(domains, d)
 		}
+	}
+	for _, d := range domains {
 		for _, s := range d.Spec.Subnets {
 			if use := specialUse(s, a); use != "" {
 				c.add(Warning, ref, field, "%s is %s of segment %s, and is not adopted (ForeignAddress)", a, use, d.Name)

@@ -23,6 +23,9 @@ const (
 	kindConfigMap        = "ConfigMap"
 )
 
+// kindL2Domain is the kind that stands for L2Advertisements.
+const kindL2Domain = "L2Domain"
+
 // object is an object of MetalLB with a spec of the type S.
 type object[S any] struct {
 	kind, name string

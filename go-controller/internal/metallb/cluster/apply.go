@@ -4,14 +4,18 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -28,22 +32,89 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// Check returns the errors for which the API server would refuse objects, in the order of the objects. Nothing is
-// written.
-func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Object) []error {
-	var errs []error
+// Check returns what the API server would do with objects, in their order: errors are about those that it would refuse,
+// warnings about those of the cluster (existing) that would change. Nothing is written.
+func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
+	existing []*unstructured.Unstructured) []metallb.Finding {
+	var findings []metallb.Finding
 	for _, o := range objects {
 		gvr, name := resourceOf(o)
-		u, err := metallb.Unstructured(o)
+		before, after := find(existing, o), &unstructured.Unstructured{}
+		wanted, err := metallb.Unstructured(o)
 		if err == nil {
-			_, err = client.Resource(gvr).Apply(ctx, o.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager,
+			after, err = client.Resource(gvr).Apply(ctx, o.GetName(), wanted, metav1.ApplyOptions{FieldManager: FieldManager,
 				DryRun: []string{metav1.DryRunAll}})
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		switch {
+		case isFieldConflict(err):
+			changes := ""
+			if before != nil {
+				changes = ". The import has " + changed(before, wanted)
+			}
+			findings = append(findings, metallb.Finding{Severity: metallb.Error, Object: name,
+				Message: conflict(err) + changes})
+		case err != nil:
+			findings = append(findings, metallb.Finding{Severity: metallb.Error, Object: name, Message: err.Error()})
+		case before != nil:
+			if changes := changed(before, after); changes != "" {
+				findings = append(findings, metallb.Finding{Severity: metallb.Warning, Object: name,
+					Message: "exists in the cluster, and the import changes it: " + changes})
+			}
 		}
 	}
-	return errs
+	return findings
+}
+
+// CheckExisting is Check for the objects that exist in the cluster.
+func CheckExisting(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
+	existing []*unstructured.Unstructured) []metallb.Finding {
+	present := slices.DeleteFunc(slices.Clone(objects), func(o metallb.Object) bool { return find(existing, o) == nil })
+	return Check(ctx, client, present, existing)
+}
+
+// find returns the object of the cluster with the kind and the name of another one; nil if there is none.
+func find(existing []*unstructured.Unstructured, o metallb.Object) *unstructured.Unstructured {
+	at := slices.IndexFunc(existing, func(e *unstructured.Unstructured) bool {
+		return e.GetKind() == o.GetObjectKind().GroupVersionKind().Kind && e.GetName() == o.GetName()
+	})
+	if at < 0 {
+		return nil
+	}
+	return existing[at]
+}
+
+// changed names the fields of a spec that another one has with other values.
+func changed(before, after *unstructured.Unstructured) string {
+	spec := func(u *unstructured.Unstructured) map[string]string {
+		return manifest.Fields(map[string]any{"spec": u.Object["spec"]})
+	}
+	var texts []string
+	for _, c := range manifest.Changed(spec(before), spec(after)) {
+		if c.To != "" { // A field that the import does not set stays.
+			texts = append(texts, c.String())
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// isFieldConflict reports whether another field manager keeps an object from being applied.
+func isFieldConflict(err error) bool {
+	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// conflict returns which fields of an object belong to which field managers, and what to do.
+func conflict(err error) string {
+	var fields []string
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, c := range status.Status().Details.Causes {
+			fields = append(fields, strings.TrimPrefix(c.Field, ".")+" ("+c.Message+")")
+		}
+	}
+	return fmt.Sprintf("exists in the cluster with fields that other field managers have set, and that the import does not "+
+		"overwrite: %s. To overwrite them, apply the output of --dry-run with kubectl apply --server-side "+
+		"--force-conflicts --field-manager=%s -f FILE. To keep them, remove the object from that output",
+		strings.Join(fields, ", "), FieldManager)
 }
 
 // resourceOf returns the resource of an object, and its name with the full resource.
@@ -67,6 +138,8 @@ func Apply(ctx context.Context, client dynamic.Interface, o metallb.Object) (str
 	}
 	after, err := client.Resource(gvr).Apply(ctx, o.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager})
 	switch {
+	case isFieldConflict(err):
+		return "", fmt.Errorf("%s %s", name, conflict(err))
 	case err != nil:
 		return "", fmt.Errorf("apply %s: %w", name, err)
 	case absent:

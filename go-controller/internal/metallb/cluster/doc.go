@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads MetalLB's configuration from a cluster, and applies the converted objects to it.
+// Package cluster reads MetalLB's configuration and ours from a cluster, and applies the converted objects to it.
 //
 // Invariants:
 //   - Nothing of MetalLB and no Service is written.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // hostCIDRs is the annotation with the addresses and prefix lengths of a node, which OVN-Kubernetes writes.
@@ -91,6 +92,27 @@ func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string
 		list, err := client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("list %s in %s: %w", resource, namespace, err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// ReadExisting returns the objects of slb.k8s.ovn.org of the kinds that an import creates. There are none if the API
+// server does not serve them.
+func ReadExisting(ctx context.Context, client dynamic.Interface) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, resource := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities"} {
+		gvr := v1alpha1.GroupVersion().WithResource(resource)
+		list, err := client.Resource(gvr).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
 		for i := range list.Items {
 			out = append(out, &list.Items[i])
