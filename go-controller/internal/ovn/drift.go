@@ -4,7 +4,6 @@ package ovn
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,12 +156,10 @@ func (f *drift) inputsChanged(yes bool) {
 	}
 }
 
-// equalExceptBalancers reports whether two versions of a router differ only in their load balancers and in the epoch
-// that counts changes of these.
+// equalExceptBalancers reports whether two versions of a router differ only in their load balancers.
 func equalExceptBalancers(before, after *nbdb.LogicalRouter) bool {
 	bare := func(row nbdb.LogicalRouter) *nbdb.LogicalRouter {
-		row.LoadBalancer, row.ExternalIDs = nil, maps.Clone(row.ExternalIDs)
-		delete(row.ExternalIDs, rows.KeyEpoch)
+		row.LoadBalancer = nil
 		return &row
 	}
 	return bare(*before).Equals(bare(*after))
