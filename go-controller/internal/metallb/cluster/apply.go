@@ -111,8 +111,8 @@ func conflict(err error) string {
 			fields = append(fields, strings.TrimPrefix(c.Field, ".")+" ("+c.Message+")")
 		}
 	}
-	return fmt.Sprintf("exists in the cluster with fields that other field managers have set, and that the import does not "+
-		"overwrite: %s. To overwrite them, apply the output of --dry-run with kubectl apply --server-side "+
+	return fmt.Sprintf("exists in the cluster with fields that other field managers have set, and that the import does "+
+		"not overwrite: %s. To overwrite them, apply the output of --dry-run with kubectl apply --server-side "+
 		"--force-conflicts --field-manager=%s -f FILE. To keep them, remove the object from that output",
 		strings.Join(fields, ", "), FieldManager)
 }
