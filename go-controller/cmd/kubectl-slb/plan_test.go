@@ -48,6 +48,32 @@ func TestPlanOfManifests(t *testing.T) {
 	}
 }
 
+// Services get the addresses that MetalLB has given them by what an import creates.
+func TestPlanOfAnImport(t *testing.T) {
+	imported, err := importing(t, "--dry-run", "--filename", "-", "--segment",
+		"physnet=10.50.0.0/24@10.50.0.1,fd00:50::/64", "metallb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "import.yaml")
+	if err := os.WriteFile(file, []byte(imported), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "gains   shop/web: gets address 10.50.0.100: shard physnet/"
+	s := &apiServer{items: map[string]string{"nodes": node, "services": service}}
+	if out, err := s.run(t, "plan -f "+file); err != nil || !strings.Contains(out, want) {
+		t.Errorf("error %v, output\n%s\nwant %q", err, out, want)
+	}
+}
+
+// A node with a chassis, and a Service with an address.
+const (
+	node = `{"metadata":{"name":"n1","annotations":{"k8s.ovn.org/node-chassis-id":"c1",` +
+		`"k8s.ovn.org/node-subnets":"{\"default\":[\"10.244.1.0/24\"]}"}}}`
+	service = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"type":"LoadBalancer","ipFamilies":["IPv4"],` +
+		`"ports":[{"port":80}]},"status":{"loadBalancer":{"ingress":[{"ip":"10.50.0.100"}]}}}`
+)
+
 // A pipeline must not apply an edit that moves addresses away from their clients, although every Service keeps its
 // address.
 func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
@@ -55,10 +81,7 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"]}}`,
 		"l2domains": `{"metadata":{"name":"lan"},"spec":{"physicalNetwork":"provider",` +
 			`"subnets":[{"cidr":"10.50.0.0/24"}]}}`,
-		"nodes": `{"metadata":{"name":"n1","annotations":{"k8s.ovn.org/node-chassis-id":"c1",` +
-			`"k8s.ovn.org/node-subnets":"{\"default\":[\"10.244.1.0/24\"]}"}}}`,
-		"services": `{"metadata":{"name":"web","namespace":"shop"},"spec":{"type":"LoadBalancer","ipFamilies":["IPv4"],` +
-			`"ports":[{"port":80}]},"status":{"loadBalancer":{"ingress":[{"ip":"10.50.0.100"}]}}}`,
+		"nodes": node, "services": service,
 	}}
 	file := filepath.Join(t.TempDir(), "edit.yaml")
 	edit := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: L2Domain\nmetadata: {name: lan}\n" +
