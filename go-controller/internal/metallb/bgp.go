@@ -17,11 +17,11 @@ import (
 // convertPeers converts BGPPeers.
 func (c *conversion) convertPeers() {
 	for _, p := range c.source.peers {
-		ref, in := p.String(), &p.spec
+		ref, in, valid := p.String(), &p.spec, !p.incomplete
 		if in.VRF != "" {
+			valid = false
 			c.add(Error, ref, "spec.vrf", "%s: sessions are in the default VRF of the node only, where OVN-Kubernetes takes "+
 				"the traffic of Services", in.VRF)
-			continue
 		}
 		out := &v1alpha1.BGPPeer{TypeMeta: typeMeta(kindPeer), ObjectMeta: meta(p, nil)}
 		out.Spec = v1alpha1.BGPPeerSpec{
@@ -40,7 +40,7 @@ func (c *conversion) convertPeers() {
 		c.convertSecret(p, &out.Spec)
 		c.convertHops(p, &out.Spec)
 		c.checkPeer(p)
-		if c.accept(ref, out) {
+		if c.accept(ref, out) && valid {
 			c.objects = append(c.objects, out)
 		}
 	}
@@ -167,7 +167,7 @@ func (c *conversion) convertAdvertisements(aliases map[string]string) {
 			c.add(Error, ref, "spec.peers", "none is converted, and an empty list selects all")
 			valid = false
 		}
-		if valid && c.accept(ref, out) {
+		if c.accept(ref, out) && valid && !a.incomplete {
 			c.objects = append(c.objects, out)
 		}
 	}
@@ -265,7 +265,7 @@ func (c *conversion) convertProfiles() {
 		if in.EchoInterval != nil && (in.EchoMode == nil || !*in.EchoMode) {
 			c.add(Note, ref, "spec.echoInterval", "%d has no effect without echoMode, and is removed", *in.EchoInterval)
 		}
-		if valid && c.accept(ref, out) {
+		if c.accept(ref, out) && valid && !p.incomplete {
 			c.objects = append(c.objects, out)
 		}
 	}

@@ -26,12 +26,16 @@ func (c *conversion) convertCommunities() map[string]string {
 	taken := wellKnown()
 	for _, o := range c.source.communities {
 		out := &v1alpha1.Community{TypeMeta: typeMeta(kindCommunity), ObjectMeta: meta(o, nil)}
+		names, taken := names, taken
+		if o.incomplete { // its aliases are not defined
+			names, taken = maps.Clone(names), maps.Clone(taken)
+		}
 		for _, alias := range o.spec.Communities {
 			if name, ok := c.alias(o, &alias, names, taken); ok {
 				out.Spec.Communities = append(out.Spec.Communities, v1alpha1.CommunityAlias{Name: name, Value: alias.Value})
 			}
 		}
-		if len(out.Spec.Communities) > 0 && c.accept(o.String(), out) {
+		if len(out.Spec.Communities) > 0 && c.accept(o.String(), out) && !o.incomplete {
 			c.objects = append(c.objects, out)
 		}
 	}

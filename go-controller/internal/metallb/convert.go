@@ -168,8 +168,15 @@ func (c *conversion) accept(ref string, o Object) bool {
 			errs = append(errs, e)
 		}
 	}
+	known := slices.Clone(*c.findings)
 	for _, e := range errs {
-		c.add(Error, ref, e.Field, "%s", e.ErrorBody())
+		// A finding about the field, or about a part of it, is the cause of the error.
+		if !slices.ContainsFunc(known, func(f Finding) bool {
+			return f.Severity == Error && f.Object == ref && f.Field != "" &&
+				(strings.HasPrefix(f.Field, e.Field) || strings.HasPrefix(e.Field, f.Field))
+		}) {
+			c.add(Error, ref, e.Field, "%s", e.ErrorBody())
+		}
 	}
 	return len(errs) == 0
 }

@@ -15,7 +15,8 @@ type Severity int
 
 // Severities, the most important first.
 const (
-	// Error: the object or setting has no equivalent, and the object is not converted.
+	// Error: the object or setting has no equivalent, and the object is not converted; or the API server or the controller
+	// would not accept it because of an object of the cluster.
 	Error Severity = iota
 	// Warning: the object is converted, but behaves differently or needs another step.
 	Warning

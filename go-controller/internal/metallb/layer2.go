@@ -34,6 +34,9 @@ func (c *conversion) convertDomains() {
 				"give the segment as NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.suggestion(a))
 		}
 	}
+	// One that lacks a field could announce more than MetalLB does.
+	c.source.l2Advertisements = slices.DeleteFunc(c.source.l2Advertisements,
+		func(a *l2Advertisement) bool { return a.incomplete })
 	if len(c.input.Segments) > 0 && slices.ContainsFunc(c.source.l2Advertisements,
 		func(a *l2Advertisement) bool { return len(a.spec.Interfaces) == 0 }) {
 		c.add(Note, kindL2Advertisement, "spec.interfaces", "if unset, MetalLB announces on all interfaces of a node. An "+

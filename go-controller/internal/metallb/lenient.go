@@ -90,11 +90,7 @@ func (d *lenientDecoder) fitting(path string, node *goyaml.Node, t reflect.Type)
 }
 
 func (d *lenientDecoder) fields(path string, node *goyaml.Node, t reflect.Type) map[string]any {
-	types := map[string]reflect.Type{}
-	for _, f := range reflect.VisibleFields(t) {
-		types[f.Tag.Get("json")] = f.Type
-	}
-	out, values := map[string]any{}, entries(node)
+	types, out, values := fieldTypes(t), map[string]any{}, entries(node)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		inner := strings.TrimPrefix(path+"."+key, ".")
 		field, known := types[key]

@@ -28,10 +28,10 @@ func (c *conversion) convertPools() {
 		out.Spec.Addresses = addresses
 		out.Spec.AutoAssign = p.spec.AutoAssign
 		out.Spec.AvoidBuggyIPs = p.spec.AvoidBuggyIPs
-		if !c.allocation(p, out) || !ok || !c.accept(ref, out) {
-			continue
+		ok = c.allocation(p, out) && ok
+		if c.accept(ref, out) && ok && !p.incomplete {
+			c.pools = append(c.pools, out)
 		}
-		c.pools = append(c.pools, out)
 	}
 }
 

@@ -3,9 +3,7 @@
 package metallb
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,7 +133,7 @@ func (s *source) isNew(ref, in, field string, fs *findings) bool {
 	return true
 }
 
-// decode appends an object with its spec. A field that the spec does not have is named in a finding.
+// decode appends an object with its spec. Fields that can't be decoded are named in findings, and make it incomplete.
 func decode[S any](o *unstructured.Unstructured, list *[]*object[S], fs *findings) {
 	out := &object[S]{kind: text(o.Object, "kind"), name: text(o.Object, "metadata", "name")}
 	if labels, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels"); err == nil {
@@ -150,26 +148,13 @@ func decode[S any](o *unstructured.Unstructured, list *[]*object[S], fs *finding
 		fs.add(Error, out.String(), "spec", "is not an object")
 		return
 	}
-	if err := decodeStrict(spec, &out.spec); err != nil {
-		fs.add(Error, out.String(), "spec", "%v. A field that is unknown to this command has no equivalent: remove it, or "+
-			"write the object by hand", err)
+	d := &strictDecoder{findings: fs, object: out.String()}
+	if err := d.decode(spec, &out.spec); err != nil {
+		fs.add(Error, out.String(), "spec", "%v", err)
 		return
 	}
+	out.incomplete = d.failed
 	*list = append(*list, out)
-}
-
-// decodeStrict decodes a spec. A field that the struct does not have is an error.
-func decodeStrict(spec map[string]any, into any) error {
-	if spec == nil {
-		return nil
-	}
-	data, err := json.Marshal(spec)
-	if err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(into)
 }
 
 // text returns a string of an object, or an empty one if there is none.

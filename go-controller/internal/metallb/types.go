@@ -31,6 +31,8 @@ type object[S any] struct {
 	kind, name string
 	labels     map[string]string
 	spec       S
+	// incomplete means that the spec lacks fields that findings name. The object is judged and not converted.
+	incomplete bool
 	// in is the ConfigMap that contains the object, or empty.
 	in string
 }
