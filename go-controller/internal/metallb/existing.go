@@ -78,8 +78,7 @@ func (c *conversion) keptDomains(p *v1alpha1.IPAddressPool) []*v1alpha1.L2Domain
 	var domains []*v1alpha1.L2Domain
 	for _, d := range c.existing.domains {
 		replaced := slices.ContainsFunc(c.input.Segments, func(s Segment) bool { return s.Name() == d.Name })
-		if !replaced && c.selects(&l2AdvertisementSpec{IPAddressPools: d.Spec.IPAddressPools,
-			IPAddressPoolSelectors: d.Spec.IPAddressPoolSelectors}, p) {
+		if !replaced && selects(d.Spec.IPAddressPools, d.Spec.IPAddressPoolSelectors, p) {
 			domains = append(domains, d)
 		}
 	}
@@ -89,8 +88,8 @@ func (c *conversion) keptDomains(p *v1alpha1.IPAddressPool) []*v1alpha1.L2Domain
 // isRouted reports whether a BGPAdvertisement of the cluster selects a pool.
 func (c *conversion) isRouted(p *v1alpha1.IPAddressPool) bool {
 	return slices.ContainsFunc(c.existing.advertisements, func(a *v1alpha1.BGPAdvertisement) bool {
-		return !c.isConverted(kindBGPAdvertisement, a.Name) && c.selects(&l2AdvertisementSpec{
-			IPAddressPools: a.Spec.IPAddressPools, IPAddressPoolSelectors: a.Spec.IPAddressPoolSelectors}, p)
+		return !c.isConverted(kindBGPAdvertisement, a.Name) &&
+			selects(a.Spec.IPAddressPools, a.Spec.IPAddressPoolSelectors, p)
 	})
 }
 
@@ -98,7 +97,7 @@ func (c *conversion) isRouted(p *v1alpha1.IPAddressPool) bool {
 func (c *conversion) isServed(a *l2Advertisement) bool {
 	selected := 0
 	for _, p := range c.pools {
-		if !c.selects(&a.spec, p) {
+		if !selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p) {
 			continue
 		}
 		selected++

@@ -65,7 +65,7 @@ func (c *conversion) suggestion(a *l2Advertisement) string {
 	var in []string
 	for _, n := range c.input.NodeNetworks {
 		if slices.ContainsFunc(c.pools, func(p *v1alpha1.IPAddressPool) bool {
-			return c.selects(&a.spec, p) && overlaps(p, []netip.Prefix{n})
+			return selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p) && overlaps(p, []netip.Prefix{n})
 		}) && !slices.Contains(in, n.String()) {
 			in = append(in, n.String())
 		}
@@ -109,7 +109,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 	for _, a := range c.source.l2Advertisements {
 		member := false
 		for _, p := range c.pools {
-			if !c.selects(&a.spec, p) || !overlaps(p, subnets) {
+			if !selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p) || !overlaps(p, subnets) {
 				continue
 			}
 			member = true
@@ -200,11 +200,10 @@ func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	ref := kindPool + "/" + p.Name
 	kept := c.keptDomains(p)
 	layer2 := len(kept) > 0 || slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool {
-		return c.selects(&a.spec, p)
+		return selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p)
 	})
 	routed := c.isRouted(p) || slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
-		return c.selects(&l2AdvertisementSpec{IPAddressPools: a.spec.IPAddressPools,
-			IPAddressPoolSelectors: a.spec.IPAddressPoolSelectors}, p)
+		return selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p)
 	})
 	switch {
 	case !layer2 && !routed:
@@ -225,10 +224,10 @@ func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	}
 }
 
-// selects reports whether an advertisement selects a pool.
-func (c *conversion) selects(a *l2AdvertisementSpec, p *v1alpha1.IPAddressPool) bool {
-	return a.selectsAll() || slices.Contains(a.IPAddressPools, p.Name) ||
-		slices.ContainsFunc(a.IPAddressPoolSelectors, func(s metav1.LabelSelector) bool {
+// selects reports whether an advertisement or an L2Domain with these names of pools and these selectors selects a pool.
+func selects(names []string, selectors []metav1.LabelSelector, p *v1alpha1.IPAddressPool) bool {
+	return len(names)+len(selectors) == 0 || slices.Contains(names, p.Name) ||
+		slices.ContainsFunc(selectors, func(s metav1.LabelSelector) bool {
 			selector, err := metav1.LabelSelectorAsSelector(&s)
 			return err == nil && selector.Matches(labels.Set(p.Labels))
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,14 +50,16 @@ func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Obje
 		case isFieldConflict(err):
 			changes := ""
 			if before != nil {
-				changes = ". The import has " + changed(before, wanted)
+				set, old := specFields(wanted), specFields(before)
+				maps.DeleteFunc(old, func(field, _ string) bool { return set[field] == "" }) // stay
+				changes = ". The import has " + changed(old, set)
 			}
 			findings = append(findings, metallb.Finding{Severity: metallb.Error, Object: name,
 				Message: conflict(err) + changes})
 		case err != nil:
 			findings = append(findings, metallb.Finding{Severity: metallb.Error, Object: name, Message: err.Error()})
 		case before != nil:
-			if changes := changed(before, after); changes != "" {
+			if changes := changed(specFields(before), specFields(after)); changes != "" {
 				findings = append(findings, metallb.Finding{Severity: metallb.Warning, Object: name,
 					Message: "exists in the cluster, and the import changes it: " + changes})
 			}
@@ -83,16 +86,20 @@ func find(existing []*unstructured.Unstructured, o metallb.Object) *unstructured
 	return existing[at]
 }
 
-// changed names the fields of a spec that another one has with other values.
-func changed(before, after *unstructured.Unstructured) string {
-	spec := func(u *unstructured.Unstructured) map[string]string {
-		return manifest.Fields(map[string]any{"spec": u.Object["spec"]})
-	}
+// specFields returns the fields of the spec of an object.
+func specFields(u *unstructured.Unstructured) map[string]string {
+	return manifest.Fields(map[string]any{"spec": u.Object["spec"]})
+}
+
+// changed names the fields with other values, and the values unless they are secrets.
+func changed(before, after map[string]string) string {
 	var texts []string
-	for _, c := range manifest.Changed(spec(before), spec(after)) {
-		if c.To != "" { // A field that the import does not set stays.
-			texts = append(texts, c.String())
+	for _, c := range manifest.Changed(before, after) {
+		text := c.String()
+		if c.Field == "spec.password" {
+			text = c.Field
 		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
 }
