@@ -65,7 +65,7 @@ func (o *connection) config() (*rest.Config, string, error) {
 		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-slb/" + version
-	config.QPS = -1 // about twenty requests for a command
+	config.QPS = -1                                                                                        // about twenty requests for a command
 	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl
 	namespace, _, err := loader.Namespace()
 	if err != nil {

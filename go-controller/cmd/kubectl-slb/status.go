@@ -205,8 +205,8 @@ func stateText(paint explain.Paint, s explain.State, reason string) string {
 	return paint(s, string(s)) + " " + reason
 }
 
-// bar returns a picture of how many addresses are in use: from 0 to all. A mark is full (#) or in use for a part (:), so
-// that a bar is empty only if no address is in use, and full only if none is available.
+// bar returns a picture of how many addresses are in use: from 0 to all. A mark is full (#) or in use for a part (:):
+// a bar is empty only if no address is in use, and full only if none is available.
 func bar(u explain.Usage) string {
 	const width = 10
 	used, available := uint64(u.Assigned)+uint64(u.CoolingDown), uint64(u.Available) //nolint:gosec // never negative

@@ -22,7 +22,7 @@ import (
 const (
 	// turnLasts limits how long a node holds the Lease: a node whose session does not come back delays the others no
 	// longer than that. turnExpires is when a Lease that was not released expires, because its node is dead.
-	turnLasts   = 2 * time.Minute
+	turnLasts   = v1alpha1.SessionTurnLimit
 	turnExpires = turnLasts + 30*time.Second
 	// The time between two attempts to acquire the Lease, which increases because all nodes may compete for it.
 	minTurnPause, maxTurnPause = time.Second, 30 * time.Second
