@@ -99,12 +99,15 @@ var lastSpec string
 var _ = BeforeEach(func(ctx SpecContext) {
 	// Open vSwitch occasionally aborts in the connection tracker of its userspace datapath: 3.1 in conn_update_state
 	// (an assertion), 3.6.2 in conn_to_ct_dpif_entry (the lock of a deleted connection; if its memory is in use again, it
-	// is glibc that aborts). Later specs need the node.
+	// is glibc that aborts), 4.0 in cmap_next_position, by which conntrack_flush goes through the connections of a zone
+	// that ovn-controller flushes (a segmentation fault, twice in some 1,000 specs; the backtrace has no symbols). Later
+	// specs need the node.
 	for _, n := range cluster.Nodes {
 		if ended := cluster.Ended(n.Name); ended != "" {
 			AddReportEntry("a node ended unexpectedly and is restarted", ended)
 			Expect(cluster.Restore(ctx, n.Name)).To(Succeed())
-			Expect(ended).To(Or(ContainSubstring("lib/conntrack.c"), ContainSubstring("pthread_mutex_lock.c")))
+			Expect(ended).To(Or(ContainSubstring("lib/conntrack.c"), ContainSubstring("pthread_mutex_lock.c"),
+				ContainSubstring("SIGSEGV detected, backtrace")))
 		}
 	}
 	restartController(ctx)
