@@ -150,6 +150,9 @@ type memoryPort struct {
 	kind kind
 }
 
+// from implements receiver. Packets of others than the peers are ignored all the same.
+func (memoryPort) from([]netip.Addr) error { return nil }
+
 func (p memoryPort) read(take func(datagram)) {
 	p.host.segment.mu.Lock()
 	packets := p.host.pending[p.kind]

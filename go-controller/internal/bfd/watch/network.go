@@ -29,6 +29,8 @@ type network interface {
 
 // receiver is an open port.
 type receiver interface {
+	// from limits the senders whose packets are received from now on. At first, there are none.
+	from(senders []netip.Addr) error
 	// read passes on the received packets, and returns when there is nothing to read.
 	read(take func(datagram))
 	close()

@@ -5,6 +5,8 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -16,6 +18,8 @@ type port struct {
 	receiver receiver
 	err      error
 	retry    time.Time
+	// senders are those whose packets the receiver receives.
+	senders []netip.Addr
 }
 
 func (p *port) open(n network) {
@@ -34,7 +38,23 @@ func (p *port) close() {
 	if p.receiver != nil {
 		p.receiver.close()
 	}
-	p.receiver, p.err, p.retry = nil, nil, time.Time{}
+	p.receiver, p.err, p.retry, p.senders = nil, nil, time.Time{}, nil
+}
+
+// from limits the senders whose packets are received to the peers of the sessions.
+func (p *port) from(now time.Time, peers []netip.Addr) {
+	slices.SortFunc(peers, netip.Addr.Compare)
+	peers = slices.Compact(peers)
+	if p.receiver == nil || slices.Equal(peers, p.senders) {
+		return
+	}
+	if err := p.receiver.from(peers); err != nil {
+		err = fmt.Errorf("receive BFD over %s on UDP port %d: %w", p.kind, p.kind.port(), err)
+		p.close()
+		p.err, p.retry = err, now.Add(retryEvery)
+		return
+	}
+	p.senders = peers
 }
 
 // read passes on the received packets.

@@ -61,7 +61,7 @@ func raw(k kind) (int, error) {
 		return -1, os.NewSyscallError("socket (CAP_NET_RAW is needed)", err)
 	}
 	if err = set(fd, options...); err == nil {
-		err = attach(fd, portFilter(k))
+		err = attach(fd, portFilter(k, nil))
 	}
 	if err != nil {
 		_ = unix.Close(fd) // it was not used yet
@@ -70,16 +70,38 @@ func raw(k kind) (int, error) {
 	return fd, nil
 }
 
-// portFilter accepts packets to the port of a kind. Those of IPv4 begin with the IP header, those of IPv6 with that of
-// UDP.
-func portFilter(k kind) []bpf.Instruction {
-	load := []bpf.Instruction{bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2}}
+// networkHeader is the offset of the network header for a filter whose packets begin after it (SKF_NET_OFF in
+// linux/filter.h).
+const networkHeader = 0xfff00000
+
+// portFilter accepts packets to the port of a kind from some senders, or from all if there are more than maxSenders.
+// Any host, and any pod, can send packets to the port of a node. If they took the room of the peers' packets, sessions
+// would go down. Packets of IPv4 begin with the IP header, those of IPv6 with that of UDP.
+func portFilter(k kind, senders []netip.Addr) []bpf.Instruction {
+	load, source := []bpf.Instruction{bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2}}, uint32(12)
 	if k&overIPv6 != 0 {
-		load = []bpf.Instruction{bpf.LoadAbsolute{Off: 2, Size: 2}}
+		load, source = []bpf.Instruction{bpf.LoadAbsolute{Off: 2, Size: 2}}, networkHeader+8
 	}
-	return append(load, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(k.port()), SkipFalse: 1},
-		bpf.RetConstant{Val: 1 << 16}, bpf.RetConstant{Val: 0})
+	accept, reject := bpf.RetConstant{Val: 1 << 16}, bpf.RetConstant{Val: 0}
+	filter := append(load, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(k.port()), SkipTrue: 1}, reject)
+	if len(senders) > maxSenders {
+		return append(filter, accept)
+	}
+	for _, sender := range senders {
+		words := sender.AsSlice()
+		for i := 0; i < len(words); i += 4 {
+			rest := uint8((len(words) - i - 4) / 4)                                     //nolint:gosec // at most 3
+			filter = append(filter, bpf.LoadAbsolute{Off: source + uint32(i), Size: 4}, //nolint:gosec // at most 12
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(words[i:]), SkipFalse: 2*rest + 1})
+		}
+		filter = append(filter, accept)
+	}
+	return append(filter, reject)
 }
+
+// maxSenders is the number of senders for which there is room in a filter: 9 instructions each of at most 4096
+// (bpf_common.h, BPF_MAXINSNS).
+const maxSenders = 400
 
 // attach attaches a filter to a socket: socket(7), SO_ATTACH_FILTER.
 func attach(fd int, program []bpf.Instruction) error {
@@ -109,6 +131,11 @@ func (p *kernelPort) close() {
 	p.kernel.ports[p.kind] = nil
 	_ = unix.Close(p.fd) // unread packets are not needed
 	_ = unix.Close(p.lock)
+}
+
+// from implements receiver.
+func (p *kernelPort) from(senders []netip.Addr) error {
+	return attach(p.fd, portFilter(p.kind, senders))
 }
 
 // read implements receiver. An error of the socket means that there is nothing to read.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 )
 
-// sendRaw sends a packet from the router to the node that no Watcher would send.
-func sendRaw(t *testing.T, n site, from, to string, port, ttl int, payload []byte) {
+// sendRaw sends packets from the router to the node that no Watcher would send.
+func sendRaw(t *testing.T, n site, from, to string, port, ttl int, payloads ...[]byte) {
 	t.Helper()
 	err := <-inside(n.router, func() error {
 		src, dst := netip.AddrPortFrom(netip.MustParseAddr(from), 0), netip.AddrPortFrom(netip.MustParseAddr(to),
@@ -40,8 +41,14 @@ func sendRaw(t *testing.T, n site, from, to string, port, ttl int, payload []byt
 				set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl)
 			}
 		})
-		if err = errors.Join(err, set); err == nil {
-			_, err = conn.Write(payload)
+		err = errors.Join(err, set)
+		for _, payload := range payloads {
+			if err == nil {
+				_, err = conn.Write(payload)
+			}
+			if errors.Is(err, syscall.ECONNREFUSED) { // the answer to a packet before
+				err = nil
+			}
 		}
 		return err
 	})
@@ -104,6 +111,55 @@ func TestPacketsOfOtherSendersAreIgnored(t *testing.T) {
 			t.Errorf("%s multihop: %v", name, s.Err)
 		}
 	}
+}
+
+// Packets of other senders take no room of those of the peer, however many there are: any pod can send them.
+func TestPortHasRoomForItsPeers(t *testing.T) {
+	t.Parallel()
+	n := newSite(t)
+	for k, format := range map[kind]string{0: lan4, overIPv6: lan6} {
+		peer, other, local := fmt.Sprintf(format, 101), fmt.Sprintf(format, 102), fmt.Sprintf(format, 1)
+		open, sent, received := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		var got []netip.Addr
+		go func() {
+			received <- <-inside(n.node, func() error {
+				return receive(k, netip.MustParseAddr(peer), open, sent, func(d datagram) { got = append(got, d.from) })
+			})
+		}()
+		select {
+		case <-open:
+		case err := <-received:
+			t.Fatalf("over %s: %v", k, err)
+		}
+		const more = 5000 // than fit in the buffer of a socket
+		sendRaw(t, n, other, local, 3784, 255, slices.Repeat([][]byte{make([]byte, bfd.Size)}, more)...)
+		sendRaw(t, n, peer, local, 3784, 255, make([]byte, bfd.Size))
+		close(sent)
+		if err := <-received; err != nil || len(got) != 1 || got[0].String() != peer {
+			t.Errorf("over %s %d packets (%v), want the one of the peer", k, len(got), err)
+		}
+	}
+}
+
+// receive opens a port for the packets of one peer, closes open, and receives what has arrived once sent is closed.
+func receive(k kind, peer netip.Addr, open chan<- struct{}, sent <-chan struct{}, take func(datagram)) error {
+	own, err := newKernel()
+	if err != nil {
+		return err
+	}
+	defer own.close()
+	r, err := own.listen(k)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.from([]netip.Addr{peer}); err != nil {
+		return err
+	}
+	close(open)
+	<-sent
+	r.read(take)
+	return nil
 }
 
 // The error names another agent that uses the port: the peer would see two senders with one address.

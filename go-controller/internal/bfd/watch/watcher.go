@@ -200,18 +200,19 @@ func (w *Watcher) turn(now time.Time) (until time.Time, changed []event) {
 
 // openPorts opens the ports that sessions need, and closes the others.
 func (w *Watcher) openPorts(now time.Time) {
-	var needed [kinds]bool
+	var peers [kinds][]netip.Addr
 	for _, s := range w.sessions {
-		needed[s.kind] = true
+		peers[s.kind] = append(peers[s.kind], s.target.Peer)
 	}
 	for k := range w.ports {
 		switch p := &w.ports[k]; {
-		case !needed[k]:
+		case len(peers[k]) == 0:
 			p.close()
 		case p.receiver == nil && !now.Before(p.retry):
 			p.open(w.network)
 			p.retry = now.Add(retryEvery)
 		}
+		w.ports[k].from(now, peers[k])
 	}
 }
 
