@@ -110,16 +110,19 @@ func (q *addressProbe) interval() time.Duration {
 }
 
 // receive records a reply from one of the networks. The host that replied first is reported as long as any host
+// replies. It returns true if due has to be called, or if what is reported has changed: a host can send any number of
 // replies.
-func (q addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) {
+func (q addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) (relevant bool) {
 	is := q[answer.Addr]
 	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.routerMAC) {
-		return
+		return false
 	}
+	relevant = is.found.MAC == "" || is.unanswered > probeNum
 	if is.found.MAC == "" {
 		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
 	}
 	is.unanswered, is.next, is.checked = 0, now.Add(conflictProbeInterval), now
+	return relevant
 }
 
 // conflicts returns the hosts that reply, by address.

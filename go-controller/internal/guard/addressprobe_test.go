@@ -118,6 +118,25 @@ func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
 	}
 }
 
+// A host that repeats its reply causes no work for the other addresses.
+func TestRepeatedAnswersAreIrrelevant(t *testing.T) {
+	a, start, here := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0), map[string]bool{"provider": true}
+	q := addressProbes{}
+	q.setRequests(start, []world.ProbeRequest{{ID: "1-1", Network: "provider", Addresses: []netip.Addr{a}}}, nil)
+	reply := neighbour.Answer{Addr: a, MAC: "02:00:00:00:00:01"}
+	if !q.receive(start, here, reply) {
+		t.Error("the first reply is irrelevant")
+	}
+	q[a].asked(start, true)
+	if q.receive(start, here, reply) || q[a].unanswered != 0 {
+		t.Error("a repeated reply is relevant, or does not answer the probe")
+	}
+	q[a].unanswered, q[a].found = probeNum+1, convert.ConflictReport{}
+	if !q.receive(start, here, reply) {
+		t.Error("a reply after the last probe is irrelevant")
+	}
+}
+
 // While no probe can be sent, silence means nothing: a host that was found still has the address. It does not count for
 // longer than the report of a guard that is gone.
 func TestConflictIsKeptWhileNoProbeIsSent(t *testing.T) {

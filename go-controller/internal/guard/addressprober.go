@@ -70,7 +70,9 @@ func (i *addressProber) run(ctx context.Context) {
 				continue // Nothing has changed, and a segment may carry any number of such frames.
 			}
 			i.metrics.answers.Inc()
-			i.probes.receive(time.Now(), i.networksOf(h.device), h.Answer)
+			if !i.probes.receive(time.Now(), i.networksOf(h.device), h.Answer) {
+				continue
+			}
 		case <-again.C:
 		}
 		again.Stop()
