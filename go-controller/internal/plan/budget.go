@@ -14,6 +14,11 @@ import (
 // ones were merged. Each node has a flow for each range, address and protocol.
 const MaxSourceRanges = 2000
 
+// MaxAddresses is the maximum number of addresses of a Service, those of spec.externalIPs included, each counted for
+// each protocol. Each of them takes up to four rows, and the rows of a Service are written in one transaction: one of
+// 20,000 rows took 5 s, and with 99,000 the server was silent for longer than a connection to it lasts.
+const MaxAddresses = 2500
+
 // sourceRangeCost is how many backends a source range counts for: flows on each node take that much more memory than
 // the backends of a group.
 const sourceRangeCost = 20
@@ -25,6 +30,8 @@ type Demand struct {
 	// SourceRanges are the merged source ranges of the Service. ACLRanges counts them for each address and protocol to
 	// which they apply.
 	SourceRanges, ACLRanges int
+	// Addresses are the addresses of the Service, counted for each protocol.
+	Addresses int
 }
 
 func (d Demand) cost() int { return d.Backends + sourceRangeCost*d.ACLRanges }
@@ -44,6 +51,7 @@ func DemandOf(s *world.Service, vips []VIP) Demand {
 	for _, p := range s.Ports {
 		protocols[p.Protocol] = true
 	}
+	d.Addresses = len(vips) * len(protocols)
 	backends := map[world.Family]int{}
 	for _, vip := range vips {
 		f := world.FamilyOf(vip.Addr)
@@ -73,6 +81,7 @@ type Limit uint8
 const (
 	NoLimit Limit = iota
 	RangesOfService
+	AddressesOfService
 	BackendsOfService
 	BackendsOfNamespace
 	BackendsOfCluster
@@ -162,6 +171,8 @@ func beyondOwn(limits world.Limits, d Demand) Excess {
 	switch {
 	case d.SourceRanges > MaxSourceRanges:
 		return Excess{RangesOfService, d}
+	case d.Addresses > MaxAddresses:
+		return Excess{AddressesOfService, d}
 	case limits.ServiceBackends > 0 && d.Backends > limits.ServiceBackends:
 		return Excess{BackendsOfService, d}
 	}

@@ -5,6 +5,7 @@ package plan_test
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -29,17 +30,17 @@ func TestBudget(t *testing.T) {
 		{"all fit", world.Limits{NamespaceBackends: 10, Backends: 20},
 			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("b", 3, 10)}, "map[]"},
 		{"older ones come first", world.Limits{NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:3]"},
+			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:4]"},
 		{"one that exceeds its own limit takes nothing", world.Limits{ServiceBackends: 8, NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:2]"},
+			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:3]"},
 		{"the largest is reduced", world.Limits{Backends: 20},
 			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("a", 3, 5), claim("b", 4, 3), claim("c", 5, 6)},
-			"map[a/3:4]"},
+			"map[a/3:5]"},
 		{"several share equally", world.Limits{Backends: 20},
 			[]plan.Claim{claim("a", 1, 8), claim("a", 2, 8), claim("b", 3, 8), claim("b", 4, 8), claim("c", 5, 4)},
-			"map[a/2:4 b/4:4]"},
+			"map[a/2:5 b/4:5]"},
 		{"the limit of the namespace applies before the share", world.Limits{NamespaceBackends: 10, Backends: 20},
-			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:3]"},
+			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:4]"},
 	} {
 		_, excess := plan.NewBudget(test.limits, test.claims)
 		got := map[string]plan.Limit{}
@@ -49,6 +50,27 @@ func TestBudget(t *testing.T) {
 		if fmt.Sprint(got) != test.want {
 			t.Errorf("%s: %v, want %s", test.what, got, test.want)
 		}
+	}
+}
+
+// The rows of a Service are written in one transaction, which must not take longer than a connection lasts.
+func TestAddressesOfAServiceAreLimited(t *testing.T) {
+	s := &world.Service{Ports: []world.Port{{Protocol: world.TCP, Port: 80}, {Protocol: world.TCP, Port: 443}}}
+	var vips []plan.VIP
+	for addr := netip.MustParseAddr("10.50.0.0"); len(vips) < plan.MaxAddresses; addr = addr.Next() {
+		vips = append(vips, plan.VIP{Addr: addr})
+	}
+	limit := func() plan.Limit {
+		key := world.Key{Namespace: "a", Name: "1"}
+		_, excess := plan.NewBudget(world.Limits{}, []plan.Claim{{Key: key, Demand: plan.DemandOf(s, vips)}})
+		return excess[key].Limit
+	}
+	if got := limit(); got != plan.NoLimit {
+		t.Errorf("%d addresses exceed limit %d", len(vips), got)
+	}
+	s.Ports = append(s.Ports, world.Port{Protocol: world.UDP, Port: 53})
+	if got := limit(); got != plan.AddressesOfService {
+		t.Errorf("%d addresses of two protocols exceed limit %d", len(vips), got)
 	}
 }
 

@@ -223,8 +223,9 @@ const (
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready.
 	ReasonNoEndpoints = "NoEndpoints"
 	// ReasonTooManyBackends (False): addresses x ports x endpoints exceed what the controller writes to OVN for one
-	// Service (--max-service-backends), for a namespace (--max-namespace-backends) or in total (--max-backends). The
-	// existing configuration of the Service is removed from OVN, not kept.
+	// Service (--max-service-backends), for a namespace (--max-namespace-backends) or in total (--max-backends), or the
+	// Service has more than 2,500 addresses, counted for each protocol. The existing configuration of the Service is
+	// removed from OVN, not kept.
 	ReasonTooManyBackends = "TooManyBackends"
 	// ReasonTooManySourceRanges (False): spec.loadBalancerSourceRanges has more than 2,000 ranges after adjacent and
 	// overlapping ones were merged. The existing configuration of the Service is removed from OVN, not kept.
