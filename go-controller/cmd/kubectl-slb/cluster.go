@@ -65,8 +65,9 @@ func (o *connection) config() (*rest.Config, string, error) {
 		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-slb/" + version
-	config.QPS = -1                                                                                        // about twenty requests for a command
-	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl
+	config.QPS = -1 // about twenty requests for a command
+	// Warnings of the API server are printed as kubectl prints them.
+	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the namespace of the context: %w", err)

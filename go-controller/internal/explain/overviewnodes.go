@@ -47,8 +47,8 @@ func (v *overview) addNodes() {
 	}
 }
 
-// announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which is
-// written at most once in a second, does not show yet which gateway has claimed it.
+// announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which
+// is written at most once in a second, does not show yet which gateway has claimed it.
 func (v *overview) announces(id world.ShardID) bool {
 	if v.allocation == nil {
 		v.allocation = ipam.Allocate(v.world, nil, v.layout.ConfiguredShardOf)
