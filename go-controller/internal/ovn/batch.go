@@ -224,6 +224,11 @@ func (b *batch) update(have record, want rows.Row) error {
 			b.replace(set{table: have.table, uuid: have.uuid, column: column}, have.strings(column), elements)
 			continue
 		}
+		if all, ok := native.(map[string]string); ok && len(all) > maxChanges {
+			old, _ := have.column(column).(map[string]string)
+			b.ops = append(b.ops, mutateMap(have, column, old, all))
+			continue
+		}
 		if row[column], err = b.toOVSDB(want.Table, column, native); err != nil {
 			return err
 		}
@@ -237,6 +242,31 @@ func (b *batch) update(have record, want rows.Row) error {
 	}
 	b.detach(have)
 	return b.attach(have.uuid, want)
+}
+
+// mutateMap returns the operation that turns a large map into another one by the elements that differ. The load
+// balancers of a node can have hundreds of thousands, and each change of one of them would take seconds.
+func mutateMap(have record, column string, old, want map[string]string) ovsdb.Operation {
+	gone, fresh := ovsdb.OvsSet{}, ovsdb.OvsMap{GoMap: map[any]any{}}
+	for key, value := range old {
+		if other, stays := want[key]; !stays || other != value {
+			gone.GoSet = append(gone.GoSet, key)
+		}
+	}
+	for key, value := range want {
+		if before, there := old[key]; !there || before != value {
+			fresh.GoMap[key] = value
+		}
+	}
+	op := ovsdb.Operation{Op: ovsdb.OperationMutate, Table: have.table, Where: byUUID(have.uuid)}
+	// An insertion replaces no element, so those that change are deleted first.
+	if len(gone.GoSet) > 0 {
+		op.Mutations = append(op.Mutations, *ovsdb.NewMutation(column, ovsdb.MutateOperationDelete, gone))
+	}
+	if len(fresh.GoMap) > 0 {
+		op.Mutations = append(op.Mutations, *ovsdb.NewMutation(column, ovsdb.MutateOperationInsert, fresh))
+	}
+	return op
 }
 
 func isRefs(value any) bool {

@@ -5,9 +5,11 @@ package ovn
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ovn-org/libovsdb/ovsdb"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -85,5 +87,50 @@ func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 	apply(t, d, wide)
 	if n := len(d.desired.nodes); n != 2 {
 		t.Errorf("%d nodes have backends once it is narrow again, want 2", n)
+	}
+}
+
+// Of a map with very many elements, only those that differ are written.
+func TestLargeMapsAreChangedByElement(t *testing.T) {
+	old, want := map[string]string{}, map[string]string{}
+	for i := range maxChanges + 10 {
+		old[fmt.Sprint(i)], want[fmt.Sprint(i)] = "same", "same"
+	}
+	old["gone"], old["changed"], want["changed"], want["new"] = "a", "b", "c", "d"
+	op := mutateMap(record{table: rows.LoadBalancer, uuid: "u"}, "vips", old, want)
+	if len(op.Mutations) != 2 {
+		t.Fatalf("%d mutations", len(op.Mutations))
+	}
+	gone, _ := op.Mutations[0].Value.(ovsdb.OvsSet)
+	fresh, _ := op.Mutations[1].Value.(ovsdb.OvsMap)
+	if len(gone.GoSet) != 2 || !slices.Contains(gone.GoSet, any("gone")) || !slices.Contains(gone.GoSet, any("changed")) ||
+		!cmp.Equal(fresh.GoMap, map[any]any{"changed": "c", "new": "d"}) {
+		t.Errorf("deleted %v, inserted %v", gone.GoSet, fresh.GoMap)
+	}
+}
+
+// The rows of a node with very many backends are right after a change.
+func TestRowsOfAWideServiceAreRightAfterAChange(t *testing.T) {
+	t.Parallel()
+	s, d := ready(t, 1)
+	plans := make([]*plan.Service, 2)
+	for i, pods := range []string{"10.244.1.10", "10.244.1.20"} {
+		of := worldtest.Wide(maxChanges+10, 1, 1)
+		of.Slices[0].Endpoints[0].Addr = netip.MustParseAddr(pods)
+		of.Slices[0].Endpoints[0].Node = nodeOf(netip.MustParseAddr(pods))
+		plans[i] = plan.For(of, []plan.VIP{{Addr: netip.MustParseAddr("10.50.1.1"), Shard: world.ShardID{Domain: "lan"}}},
+			plan.NewReachability(&world.Snapshot{}))
+	}
+	apply(t, d, plans[1])
+	want := stripped(s.dump(t))
+	apply(t, d, plans[0])
+	apply(t, d, plans[1])
+	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
+		t.Errorf("changed and changed back: -want +got:\n%.2000s", diff)
+	}
+	before := s.transactions(t)
+	apply(t, d, plans[1])
+	if n := s.transactions(t); n != before {
+		t.Errorf("applied again: %d transactions, want none", n-before)
 	}
 }
