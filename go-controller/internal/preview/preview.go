@@ -14,6 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -123,17 +124,35 @@ type decision struct {
 	survey *bgp.Survey
 }
 
-// decideOn decides about a cluster whose guards have probed all addresses.
+// decideOn decides about a cluster whose guards have probed all addresses, and in which OVN has the ports of new
+// L2Domains.
 func decideOn(o *objects.Objects, now time.Time) *decision {
 	w := o.Snapshot(now)
 	for i, n := range w.Nodes {
-		unguarded := *n
-		unguarded.Guarded = false
-		w.Nodes[i] = &unguarded
+		settled := *n
+		settled.Guarded = false
+		settled.Localnets = withPorts(n.Localnets, o.Domains)
+		w.Nodes[i] = &settled
 	}
 	var state decide.State
 	d := state.Decide(w)
 	return &decision{d, d.BGP.Survey()}
+}
+
+// withPorts adds the localnet ports of L2Domains that no controller has processed to those that a guard reports.
+func withPorts(have map[string]world.Localnet, domains []*v1alpha1.L2Domain) map[string]world.Localnet {
+	if have == nil {
+		return nil
+	}
+	all := maps.Clone(have)
+	for _, d := range domains {
+		if name := plan.LocalnetPort(d.Name); len(d.Status.Conditions) == 0 {
+			if _, reported := all[name]; !reported {
+				all[name] = world.Localnet{}
+			}
+		}
+	}
+	return all
 }
 
 // Add adds what became of the manifests of the edit.
