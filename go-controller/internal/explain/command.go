@@ -70,7 +70,7 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 				out.Name)
 		}
 		return printable.Command("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, "+
-			"with the pairs that it has", d.Spec.PhysicalNetwork, out.Name)
+			"with the pairs that it has; or name one of them in spec.physicalNetwork", d.Spec.PhysicalNetwork, out.Name)
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)
 	case v1alpha1.ExcludedFaulty:

@@ -161,6 +161,9 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.DeepCopy().Shards}
 	is.State, is.Reason = v.addCondition("L2Domain", d.Name, d.Status.Conditions, v1alpha1.ConditionAccepted,
 		v1alpha1.ConditionReady)
+	if n := len(v.out.Findings); is.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
+		v.out.Findings[n-1].Command = v.mend(d, &d.Status.ExcludedNodes[0])
+	}
 	add := func(f Finding) {
 		f.Object = "L2Domain " + d.Name
 		v.out.Findings = append(v.out.Findings, f)
@@ -196,6 +199,9 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 		IPv6: Usage{p.Status.AssignedIPv6, p.Status.CoolingDownIPv6, p.Status.AvailableIPv6}}
 	is.State, is.Reason = v.addCondition("IPAddressPool", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
 		v1alpha1.ConditionReady)
+	if is.Reason == v1alpha1.ReasonNoGateway { // The finding of the L2Domain says so.
+		v.out.Findings = v.out.Findings[:len(v.out.Findings)-1]
+	}
 	v.out.Pools = append(v.out.Pools, is)
 }
 
