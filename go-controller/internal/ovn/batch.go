@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -21,8 +22,7 @@ type batch struct {
 	sets         map[set]*change
 	inserted     map[rows.Ref]string // UUID names of rows that this transaction inserts, by ID and by name
 	nextUUIDName int                 // number of UUID names assigned
-	revision     []string            // addresses of the Address_Set with the number; nil if it does not exist
-	exclusive    bool                // the transaction must be aborted if another one had a number meanwhile
+	epochs       map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
 	parents      map[rows.Ref]found  // routers and switches by name
 	renumber     bool                // the transaction must be numbered even if nothing else changes
 }
@@ -45,16 +45,13 @@ func (s set) where() []ovsdb.Condition {
 
 type change struct{ add, remove []any }
 
-// newBatch starts a transaction. It reads the number of the last one first, which must be no newer than the load
+// newBatch starts a transaction. It reads routers and switches first: their epochs must be no newer than the load
 // balancers and ACLs in the replica. The replica applies transactions of other clients row by row, but completes a
 // transaction before it returns another table.
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, inserted: map[rows.Ref]string{},
-		parents: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
-	}
-	if r, ok := v.row(rows.AddressSet, rows.Revision(0).ID); ok {
-		b.revision = r.strings("addresses")
+		epochs: map[string]bool{}, parents: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
 	}
 	for _, table := range []string{rows.Router, rows.Switch} {
 		v.each(table, func(uuid string, m model.Model) {
@@ -82,9 +79,6 @@ func (b *batch) size() int {
 // operations returns the operations of the transaction.
 func (b *batch) operations() []ovsdb.Operation {
 	ops := slices.Clone(b.ops)
-	if b.exclusive {
-		ops = append([]ovsdb.Operation{b.alone()}, ops...)
-	}
 	places := slices.SortedFunc(maps.Keys(b.sets), func(x, y set) int {
 		return cmp.Or(cmp.Compare(x.table, y.table), cmp.Compare(x.uuid, y.uuid), cmp.Compare(x.column, y.column),
 			cmp.Compare(x.name, y.name))
@@ -192,26 +186,40 @@ func (b *batch) insert(want rows.Row) error {
 	return b.attach(name, want)
 }
 
-// alone returns an operation that aborts the transaction if another client of ours has written since we read the
-// database: each of our transactions raises the number. Load balancers and ACLs have no unique name, and the cost of
-// searching for one on the server is linear in their number. ovn-northd translates a change of the Address_Set
-// incrementally; any row of a router or switch that is written instead would have it compute all logical flows again.
-func (b *batch) alone() ovsdb.Operation {
-	if b.revision == nil {
-		return absent(rows.AddressSet, rows.RevisionSet)
+// bumpEpoch aborts the transaction if another client has added load balancers to the router, or ACLs to the switch,
+// since we read it. It also increments the epoch so that other clients detect our change. Load balancers and ACLs have
+// no unique name, and the cost of searching for one on the server is linear in their number.
+func (b *batch) bumpEpoch(holder record) {
+	if b.epochs[holder.uuid] {
+		return
 	}
-	op := present(rows.AddressSet, rows.RevisionSet)
-	addresses := ovsdb.OvsSet{}
-	for _, a := range b.revision {
-		addresses.GoSet = append(addresses.GoSet, a)
+	b.epochs[holder.uuid] = true
+	ids := holder.externalIDs()
+	old, now := ids[rows.KeyEpoch], 0
+	n, _ := strconv.Atoi(old)
+	whole := ovsdb.OvsMap{GoMap: map[any]any{}}
+	for k, v := range ids {
+		whole.GoMap[k] = v
 	}
-	op.Columns, op.Rows = []string{"addresses"}, []ovsdb.Row{{"addresses": addresses}}
-	return op
+	b.ops = append(b.ops,
+		ovsdb.Operation{
+			Op: ovsdb.OperationWait, Table: holder.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
+			Where: byUUID(holder.uuid), Columns: []string{"external_ids"}, Rows: []ovsdb.Row{{"external_ids": whole}},
+		},
+		ovsdb.Operation{
+			Op: ovsdb.OperationMutate, Table: holder.table, Where: byUUID(holder.uuid), Mutations: []ovsdb.Mutation{
+				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationDelete, pair(rows.KeyEpoch, old)),
+				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationInsert, pair(rows.KeyEpoch, strconv.Itoa(n+1))),
+			},
+		})
 }
 
 // update adds the operations for the columns that differ. Sets are changed by element.
 func (b *batch) update(have record, want rows.Row) error {
 	row := ovsdb.Row{}
+	if epoch, ok := have.externalIDs()[rows.KeyEpoch]; ok {
+		want.ExternalIDs()[rows.KeyEpoch] = epoch
+	}
 	for column, value := range want.Columns {
 		native, err := b.native(value)
 		if err != nil {

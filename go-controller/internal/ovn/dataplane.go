@@ -277,7 +277,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 			}
 		}
 	}
-	if _, v, err := d.nb.current(); err == nil && d.sb != nil && d.numbers(d.builder) {
+	if _, v, err := d.nb.current(); err == nil && d.numbers(d.builder) {
 		d.revisions.await(v, changes, failed, time.Now())
 	}
 	return failed

@@ -4,6 +4,7 @@ package ovn
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -156,10 +157,12 @@ func (f *drift) inputsChanged(yes bool) {
 	}
 }
 
-// equalExceptBalancers reports whether two versions of a router differ only in their load balancers.
+// equalExceptBalancers reports whether two versions of a router differ only in their load balancers and in the epoch
+// that counts changes of these.
 func equalExceptBalancers(before, after *nbdb.LogicalRouter) bool {
 	bare := func(row nbdb.LogicalRouter) *nbdb.LogicalRouter {
-		row.LoadBalancer = nil
+		row.LoadBalancer, row.ExternalIDs = nil, maps.Clone(row.ExternalIDs)
+		delete(row.ExternalIDs, rows.KeyEpoch)
 		return &row
 	}
 	return bare(*before).Equals(bare(*after))

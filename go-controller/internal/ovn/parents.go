@@ -50,7 +50,7 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 		holder = r.uuid
 		// The external switches belong to OVN-Kubernetes: nothing of ours may stay in them.
 		if (want.Table == rows.LoadBalancer || want.Table == rows.ACL) && !isUnreplicated(in) {
-			b.exclusive = true
+			b.bumpEpoch(r)
 		}
 	}
 	c := b.change(set{table: in.Table, uuid: holder, column: in.Column})

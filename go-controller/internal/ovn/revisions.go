@@ -156,9 +156,10 @@ func (d *Dataplane) Pending(key world.Key) time.Time {
 // called from any goroutine.
 func (d *Dataplane) OldestPending() time.Time { return d.revisions.oldest() }
 
-// numbers reports whether transactions are numbered: as long as shards have addresses.
+// numbers reports whether transactions are numbered: as long as shards have addresses, and if there is a southbound
+// database to observe.
 func (d *Dataplane) numbers(builder *rows.Builder) bool {
-	return builder != nil && builder.HasShards()
+	return d.sb != nil && builder != nil && builder.HasShards()
 }
 
 // restoreRevision has the number written again if another client has deleted or lowered it.

@@ -37,25 +37,17 @@ func Chosen() string {
 	if version, err := Version(); err == nil {
 		newest = version
 	}
-	for _, prefix := range Unpacked() {
+	dir, err := cache.Dir()
+	if err != nil {
+		return ""
+	}
+	prefixes, _ := filepath.Glob(filepath.Join(dir, unpacked)) // The only error is a malformed pattern.
+	for _, prefix := range prefixes {
 		if version, err := versionOf(filepath.Join(prefix, "bin", client)); err == nil && compare(version, newest) > 0 {
 			newest, chosen = version, prefix
 		}
 	}
 	return chosen
-}
-
-// Unpacked returns the directories of the builds that contrib/ovn.sh has unpacked, sorted.
-func Unpacked() []string {
-	dir, err := cache.Dir()
-	if err != nil {
-		return nil
-	}
-	prefixes, _ := filepath.Glob(filepath.Join(dir, unpacked)) // The only error is a malformed pattern.
-	return slices.DeleteFunc(prefixes, func(prefix string) bool {
-		_, err := os.Stat(filepath.Join(prefix, "bin", client))
-		return err != nil
-	})
 }
 
 // Version returns the version of OVN in use, such as 25.03.0. It returns an error if ovn-nbctl(8) cannot be run.
