@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
@@ -83,6 +85,8 @@ type bgpReport struct {
 type nodeSession struct {
 	Node     string `json:"node"`
 	RouterID string `json:"routerID,omitempty"`
+	// Unknown is why the state of the session is not known; it is what the node reported last.
+	Unknown string `json:"unknown,omitempty"`
 	v1alpha1.BGPSession
 }
 
@@ -90,6 +94,9 @@ type nodeSession struct {
 // after it, and the error is not that it lacks a family. An Idle session that ended without an error, as that of a node
 // that drains, still has the one of an earlier outage.
 func (s *nodeSession) problem() string {
+	if s.Unknown != "" {
+		return s.Unknown
+	}
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
 	lacks := strings.Contains(s.LastError, "not negotiated")
@@ -107,8 +114,13 @@ func (s *nodeSession) problem() string {
 func sessions(cluster *objects.Objects) []nodeSession {
 	list := []nodeSession{}
 	for _, n := range cluster.NodeStatuses {
+		unknown := ""
+		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
+			c.Status == metav1.ConditionUnknown {
+			unknown = c.Message
+		}
 		for _, s := range n.Status.Sessions {
-			list = append(list, nodeSession{n.Name, n.Status.RouterID, s})
+			list = append(list, nodeSession{n.Name, n.Status.RouterID, unknown, s})
 		}
 	}
 	slices.SortFunc(list, func(a, b nodeSession) int {
@@ -135,7 +147,11 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	fmt.Fprintln(t, head)
 	for i := range r.Sessions {
 		s := &r.Sessions[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, s.State, since(s, now),
+		state := string(s.State)
+		if s.Unknown != "" {
+			state = "unknown, was " + state
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, state, since(s, now),
 			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6)
 		if wide {
 			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))

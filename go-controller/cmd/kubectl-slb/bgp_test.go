@@ -49,13 +49,16 @@ func TestProblemsOfSessions(t *testing.T) {
 	down := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPActive, LastError: "refused"}
 	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
-		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down}}}
-	const want = `NODE  PEER  ADDRESS    STATE        SINCE  BFD  IPv4  IPv6
-n1    tor   192.0.2.1  Active       -      -    0     0
-n2    tor   192.0.2.1  Established  -      -    0     0
-n3    tor   192.0.2.1  Active       -      -    0     0
+		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
+		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}}}
+	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6
+n1    tor   192.0.2.1  Active                    -      -    0     0
+n2    tor   192.0.2.1  Established               -      -    0     0
+n3    tor   192.0.2.1  Active                    -      -    0     0
+n4    tor   192.0.2.1  unknown, was Established  -      -    0     0
 
   n1,n3 with tor: refused
+  n4 with tor: the node does not report
 
 No BGPAdvertisement selects an address of a Service.
 `

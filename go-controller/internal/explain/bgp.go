@@ -74,6 +74,9 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
 			link.Message += "; " + without + ": " + joined(r.Idle) + ": " + down.Message
+		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.unreachable(n) }); at >= 0 {
+			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, lookAt(r.Nodes[at])
+			link.Message += fmt.Sprintf("; node %s %s, and what the router sends to it is lost then", r.Nodes[at], mayBeDead)
 		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
@@ -161,7 +164,7 @@ func (p *path) down(nodes []string, family world.Family) Link {
 // noSession explains why a node has no session. What the guard or agent of the node reports explains it better than the
 // error of the session, which is that of a router that does not answer.
 func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
-	reason, cause, command := p.sessionCause(s)
+	reason, cause, command := p.sessionCause(node, s)
 	others := p.established(s.Peer)
 	if fault := p.anyFault(node); fault != "" {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
@@ -219,7 +222,7 @@ const receivedNotification = "received notification"
 
 // sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a
 // peer that does not exist, which no command is about.
-func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command string) {
+func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause, command string) {
 	peer := objects.Named(p.objects.Peers, s.Peer)
 	// What an operator of the router wrote is quoted.
 	text, _, _ := strings.Cut(strings.ToLower(s.LastError), `: "`)
@@ -245,6 +248,9 @@ func (p *path) sessionCause(s *v1alpha1.BGPSession) (reason, cause, command stri
 			s.LastError, command
 	case s.LastError == "":
 		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
+	}
+	if strings.Contains(text, "is unreachable") || strings.Contains(text, "no route to host") {
+		return ReasonPeerDown, s.LastError, printable.Command("ip route get %s   # on node %s", s.PeerAddress, node)
 	}
 	return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # then check that router %s runs BGP",
 		s.PeerAddress)

@@ -128,8 +128,10 @@ func (p *path) onOpenShiftSDN() bool {
 func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	resource := strings.ToLower(kind) + "s.slb.k8s.ovn.org"
 	switch c.Reason {
-	case v1alpha1.ReasonNoDomain, v1alpha1.ReasonDisabledByMode:
+	case v1alpha1.ReasonDisabledByMode:
 		return p.mendDomain(c.Reason, c.Message, name)
+	case v1alpha1.ReasonNoDomain:
+		return p.mendDomain(c.Reason, c.Message, name) + "   # or select the pool by a BGPAdvertisement"
 	case v1alpha1.ReasonExhausted:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
@@ -143,6 +145,9 @@ func (p *path) mendFault(node, fault string) string {
 	switch {
 	case strings.Contains(fault, "ovn-controller"):
 		return p.restartNode(node)
+	case strings.Contains(fault, "bound database"): // northbound or southbound: with interconnect, of the node
+		return printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # those of OVN-Kubernetes",
+			node)
 	case strings.Contains(fault, "no carrier on "):
 		_, rest, _ := strings.Cut(fault, "no carrier on ")
 		link, _, _ := strings.Cut(rest, ",")

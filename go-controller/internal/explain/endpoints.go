@@ -21,6 +21,7 @@ import (
 // Reasons of clients and endpoints.
 const (
 	ReasonClientNotAdmitted = "ClientNotAdmitted"
+	ReasonRangesNotApplied  = "RangesNotApplied"
 	ReasonNoNextHop         = "NoNextHop"
 	ReasonEndpointsNotReady = "EndpointsNotReady"
 	ReasonNoEndpointPort    = "NoEndpointPort"
@@ -49,6 +50,10 @@ func (p *path) addClients() {
 		bits = 32
 	}
 	switch {
+	case len(p.asked()) > 0 && !p.layer2 && p.restricted(ranges):
+		link.State, link.Reason = Warning, ReasonRangesNotApplied
+		link.Message = fmt.Sprintf("spec.loadBalancerSourceRanges (%s) do not apply to what routers send to nodes: let the "+
+			"routers filter", joined(texts))
 	case len(p.asked()) == 0:
 		link.State, link.Reason = Broken, v1alpha1.ReasonFamilyUnavailable
 		link.Message = fmt.Sprintf("the client has an %s address, and the Service has none", world.FamilyOf(from))

@@ -147,7 +147,11 @@ func (p *path) addNoGateway(d *v1alpha1.L2Domain, c *metav1.Condition) {
 // addGateway adds the active gateway of a shard.
 func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 	if s.Active == "" {
-		p.addNoActive(d, s)
+		if c := p.announced; c != nil && c.Status == metav1.ConditionTrue {
+			p.ok(LinkGateway, d.Name, c.Message) // The status of the L2Domain is written after that of the Service.
+		} else {
+			p.addNoActive(d, s)
+		}
 		return
 	}
 	link := Link{Name: LinkGateway, Object: s.Active, State: OK, Message: fmt.Sprintf("answers for %s", a)}

@@ -199,8 +199,14 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 		IPv6: Usage{p.Status.AssignedIPv6, p.Status.CoolingDownIPv6, p.Status.AvailableIPv6}}
 	is.State, is.Reason = v.addCondition("IPAddressPool", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
 		v1alpha1.ConditionReady)
-	if is.Reason == v1alpha1.ReasonNoGateway { // The finding of the L2Domain says so.
+	switch {
+	case is.Reason == v1alpha1.ReasonNoGateway: // The finding of the L2Domain says so.
 		v.out.Findings = v.out.Findings[:len(v.out.Findings)-1]
+	case is.Reason == v1alpha1.ReasonNoDomain && v.announcesPool(p.Name):
+		f := &v.out.Findings[len(v.out.Findings)-1]
+		is.State, is.Reason = Unknown, ReasonNotProcessed
+		*f = Finding{State: is.State, Object: f.Object, Reason: is.Reason,
+			Message: "the condition is older than the L2Domain or BGPAdvertisement of the pool"}
 	}
 	v.out.Pools = append(v.out.Pools, is)
 }

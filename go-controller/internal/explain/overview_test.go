@@ -125,5 +125,10 @@ func TestAnnouncedShardHasAGateway(t *testing.T) {
 		if len(found) != c.want || c.want == 1 && !strings.Contains(found[0].Message, "which has 1 address") {
 			t.Errorf("condition Announced %s: %+v, want %d findings", c.announced, found, c.want)
 		}
+		for _, l := range Explain(o, Question{Service: world.Key{Namespace: "shop", Name: "web"}, Now: time.Now()}).Links {
+			if l.Name == LinkGateway && (l.State == OK) != (c.want == 0) {
+				t.Errorf("condition Announced %s: gateway is %s: %s", c.announced, l.State, l.Message)
+			}
+		}
 	}
 }

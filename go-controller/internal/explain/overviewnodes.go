@@ -62,6 +62,14 @@ func (v *overview) announces(id world.ShardID) bool {
 	})
 }
 
+// announcesPool reports whether an L2Domain has a pool, or a BGPAdvertisement selects it.
+func (v *overview) announcesPool(pool string) bool {
+	return slices.ContainsFunc(v.world.Domains, func(d *world.Domain) bool { return slices.Contains(d.Pools, pool) }) ||
+		slices.ContainsFunc(v.world.Advertisements, func(a *world.Advertisement) bool {
+			return a.EveryPool || slices.Contains(a.Pools, pool)
+		})
+}
+
 // lookAt returns the command about a node that may be dead.
 func lookAt(node string) string {
 	return printable.Command("kubectl describe node %s   # then look at its power, its network and its kubelet", node)
