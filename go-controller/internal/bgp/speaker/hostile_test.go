@@ -65,6 +65,7 @@ func newHostile(f *testing.F) *hostile {
 	}
 	s.Set(sessions)
 	f.Cleanup(func() {
+		closeAll(f, s)
 		cancel()
 		_ = listener.Close()
 		running.Wait()

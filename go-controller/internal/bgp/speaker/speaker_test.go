@@ -35,12 +35,13 @@ func startSpeaker(t *testing.T) (s *Speaker, awaitStates func(what string, done 
 	ended := make(chan struct{})
 	s = New(Options{})
 	s.startupLock = processLock
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), testLog(t)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(t.Context()), testLog(t)))
 	go func() {
 		defer close(ended)
 		_ = s.Run(ctx)
 	}()
 	t.Cleanup(func() {
+		closeAll(t, s)
 		cancel()
 		<-ended
 	})
@@ -54,6 +55,19 @@ func startSpeaker(t *testing.T) (s *Speaker, awaitStates func(what string, done 
 		})
 		return is
 	}
+}
+
+// closeAll closes all sessions, which Run leaves to the end of the process. A gobgp server that is left dials the port
+// of its listener again and again, and may find the router of another test there, whose messages no filter has seen.
+func closeAll(t testing.TB, s *Speaker) {
+	t.Helper()
+	s.Set(nil)
+	await.NoError(t, "no session is left", func(context.Context) error {
+		if left := s.States(); len(left) > 0 {
+			return fmt.Errorf("%+v", left)
+		}
+		return nil
+	})
 }
 
 // Eight peers that send nothing but an OPEN are changed in all ways and in random order. The speaker must come to rest.
@@ -111,13 +125,7 @@ func TestChurn(t *testing.T) {
 	await.True(t, "sessions have been opened and reported", func() bool {
 		return taken.Load() >= peers && notified.Load() > 0
 	})
-	s.Set(nil)
-	await.NoError(t, "no session is left", func(context.Context) error {
-		if left := s.States(); len(left) > 0 {
-			return fmt.Errorf("%+v", left)
-		}
-		return nil
-	})
+	closeAll(t, s)
 	cancel()
 	<-ended
 	if len(s.idle) > peers {
