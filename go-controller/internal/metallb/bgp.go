@@ -40,9 +40,11 @@ func (c *conversion) convertPeers() {
 		c.convertSecret(p, &out.Spec)
 		c.convertHops(p, &out.Spec)
 		c.checkPeer(p)
-		if c.accept(ref, out) && valid {
-			c.objects = append(c.objects, out)
+		if accepted := c.accept(ref, out); !accepted || !valid {
+			c.add(Error, ref, "", "is left out: no node has a session with this router")
+			continue
 		}
+		c.objects = append(c.objects, out)
 	}
 }
 
