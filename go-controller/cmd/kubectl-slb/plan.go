@@ -57,8 +57,8 @@ func planCommand() *cli.Command {
 		Name:  "plan",
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
 		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
-which Services lose, gain or change what, which fields of L2Domains change and what that means for their clients, which
-shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose something or move to
+which objects and fields the edit changes, which Services lose, gain or change what, what that means for the clients of
+L2Domains, which shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose something or move to
 another gateway are named. -o wide lists all. Nothing is written.
 
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
@@ -158,7 +158,8 @@ func (o *planOptions) changes(before *objects.Objects, namespace string, stdin i
 // shownChanges paints the effect at the start of each line, and wraps the text behind it at a width; 0 wraps none.
 func shownChanges(text string, paint explain.Paint, width int) string {
 	states := map[string]explain.State{string(preview.Loses): explain.Broken, "problem:": explain.Broken,
-		string(preview.Gains): explain.OK, string(preview.Alters): explain.Warning}
+		string(preview.Gains): explain.OK, string(preview.Alters): explain.Warning,
+		string(preview.Created): explain.OK, string(preview.Deleted): explain.Warning}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		word, rest, _ := strings.Cut(line, " ")

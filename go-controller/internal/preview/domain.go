@@ -3,29 +3,21 @@
 package preview
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// DomainChange is what changes in the spec of an L2Domain, and for all of its addresses at once.
+// DomainChange is what an edit means for the clients of all addresses of an L2Domain.
 type DomainChange struct {
-	Domain string                 `json:"domain"`
-	Effect Effect                 `json:"effect"`
-	Fields []manifest.FieldChange `json:"fields,omitempty"`
-	// Messages are what follows for the clients of the addresses.
-	Messages []string `json:"messages,omitempty"`
+	Domain   string   `json:"domain"`
+	Effect   Effect   `json:"effect"`
+	Messages []string `json:"messages"`
 }
 
 // attachment is what connects an address to the clients of an L2Domain: the segment and the next hop, the zero Addr for
@@ -89,23 +81,9 @@ func (m movement) consequence(addresses int, known bool) (Effect, string) {
 		"segment", count, m.to.hop)
 }
 
-// compareDomains returns what changes in L2Domains of both versions of a cluster, and in the attachments of their
-// addresses.
-func compareDomains(before, after *objects.Objects, is *decision, moved map[movement]int) []DomainChange {
+// compareDomains returns what changes in the attachments of the addresses of L2Domains.
+func compareDomains(is *decision, moved map[movement]int) []DomainChange {
 	changes := map[string]*DomainChange{}
-	of := func(domain string) *DomainChange {
-		if changes[domain] == nil {
-			changes[domain] = &DomainChange{Domain: domain, Effect: Alters}
-		}
-		return changes[domain]
-	}
-	for _, d := range after.Domains {
-		if old := objects.Named(before.Domains, d.Name); old != nil {
-			if fields := manifest.Changed(specFields(&old.Spec), specFields(&d.Spec)); len(fields) > 0 {
-				of(d.Name).Fields = fields
-			}
-		}
-	}
 	known := !slices.ContainsFunc(is.World.Nodes, func(n *world.Node) bool {
 		return n.Chassis != "" && (n.Agent == nil || n.Agent.Bridges == nil)
 	})
@@ -114,7 +92,11 @@ func compareDomains(before, after *objects.Objects, is *decision, moved map[move
 		if message == "" {
 			continue
 		}
-		c := of(m.from.domain)
+		c := changes[m.from.domain]
+		if c == nil {
+			c = &DomainChange{Domain: m.from.domain, Effect: Alters}
+			changes[m.from.domain] = c
+		}
 		c.Messages = append(c.Messages, message)
 		if effect == Loses || c.Effect == Alters {
 			c.Effect = effect
@@ -128,25 +110,7 @@ func compareDomains(before, after *objects.Objects, is *decision, moved map[move
 	return list
 }
 
-// specFields returns the values of a spec by the paths of its fields, without those that are unset.
-func specFields(spec *v1alpha1.L2DomainSpec) map[string]string {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
-	if err != nil {
-		return nil // not reached: the type has a JSON form
-	}
-	delete(content, "subnets")
-	out := manifest.Fields(content)
-	for _, s := range spec.Subnets {
-		out["subnets["+s.CIDR+"]"] = "gateway " + cmp.Or(string(s.Gateway), "none")
-	}
-	return out
-}
-
 // text returns the change in one line.
 func (c *DomainChange) text() string {
-	var fields []string
-	for _, f := range c.Fields {
-		fields = append(fields, f.String())
-	}
-	return fmt.Sprintf("%-7s L2Domain %s: %s", c.Effect, c.Domain, strings.Join(append(fields, c.Messages...), "; "))
+	return fmt.Sprintf("%-7s L2Domain %s: %s", c.Effect, c.Domain, strings.Join(c.Messages, "; "))
 }

@@ -27,6 +27,7 @@ type Changes struct {
 	Refused []string `json:"refused,omitempty"`
 	// Problems are those that objects have after the edit and did not have before.
 	Problems []string        `json:"problems,omitempty"`
+	Objects  []ObjectEdit    `json:"objects,omitempty"`
 	Domains  []DomainChange  `json:"domains,omitempty"`
 	Services []ServiceChange `json:"services,omitempty"`
 	// Unchanged is the number of the other Services.
@@ -115,7 +116,8 @@ func (c *Changes) Moves() *Changes {
 
 // Empty reports whether nothing changes.
 func (c *Changes) Empty() bool {
-	return len(c.Refused)+len(c.Problems)+len(c.Domains)+len(c.Services)+len(c.Shards)+len(c.Sessions) == 0
+	return len(c.Refused)+len(c.Problems)+len(c.Objects)+len(c.Domains)+len(c.Services)+len(c.Shards)+
+		len(c.Sessions) == 0
 }
 
 // decision is a decision about a cluster.
@@ -187,7 +189,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		}
 		c.Services = append(c.Services, change)
 	}
-	c.Domains = compareDomains(before, after, is, moved)
+	c.Objects, c.Domains = compareObjects(before, after), compareDomains(is, moved)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
 	printable.Clean(c)
@@ -324,13 +326,24 @@ func compareSessions(was, is *decision) []SessionChange {
 		if c.isEmpty() {
 			continue
 		}
-		if len(c.Reopened) > 1 {
+		if was.established(c) > 1 {
 			c.Rollout = rollout()
 		}
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b SessionChange) int { return cmp.Compare(a.Peer, b.Peer) })
 	return list
+}
+
+// established returns how many of the sessions that an edit reopens are Established, or may be.
+func (d *decision) established(c *SessionChange) int {
+	n := 0
+	for _, node := range c.Reopened {
+		if s, reported := d.World.Sessions[node][c.Peer]; reported && (s.Established || s.Unknown) {
+			n++
+		}
+	}
+	return n
 }
 
 // sessions returns the sessions of a node by peer, without those that the node closes.

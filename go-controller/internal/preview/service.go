@@ -22,8 +22,9 @@ type announcement struct {
 	nodes []string
 	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
 	why, whyNoRoute string
-	// routed means that only BGP could announce the address.
-	routed bool
+	// routed means that only BGP could announce the address, and awaitsEndpoint that BGP advertises it as soon as an
+	// endpoint takes connections.
+	routed, awaitsEndpoint bool
 }
 
 func (a *announcement) announced() bool { return a.shard != nil || len(a.nodes) > 0 }
@@ -45,6 +46,18 @@ func (a *announcement) String() string {
 	return strings.Join(parts, " and ")
 }
 
+// ofNew describes the announcement for a Service that the edit creates: its endpoints come later.
+func (a *announcement) ofNew() string {
+	const later = "BGP as soon as an endpoint takes connections"
+	switch {
+	case !a.awaitsEndpoint:
+		return a.String()
+	case a.shard != nil:
+		return a.String() + " and " + later
+	}
+	return later
+}
+
 // lostSince returns why an address is no longer announced in the ways in which it was.
 func (a *announcement) lostSince(before *announcement) string {
 	switch {
@@ -56,12 +69,12 @@ func (a *announcement) lostSince(before *announcement) string {
 	return a.why + "; " + a.whyNoRoute
 }
 
-// announcements returns how each address of a Service is announced.
+// announcements returns how each address of a Service is announced; nil if there is no Service.
 func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement {
-	out := map[netip.Addr]*announcement{}
 	if s == nil {
-		return out
+		return nil
 	}
+	out := map[netip.Addr]*announcement{}
 	for _, p := range d.Placements.Services[s.Key] {
 		a := &announcement{why: p.Message}
 		if p.Reason == "" || p.Reason == place.ReasonProbing {
@@ -74,12 +87,15 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 		}
 		if len(a.nodes) == 0 {
 			a.whyNoRoute = d.whyNoRoute(s, p.Addr)
+			a.awaitsEndpoint = a.whyNoRoute == withoutEndpoint
 		}
 		a.routed = p.OutsideLayer2() && d.survey.Takes(s, p.Addr)
 		out[p.Addr] = a
 	}
 	return out
 }
+
+const withoutEndpoint = "no endpoint takes connections, so no node advertises it by BGP"
 
 // whyNoRoute returns why no node advertises an address of a Service by BGP.
 func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
@@ -91,7 +107,7 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	case len(d.World.Peers) == 0:
 		return "there is no BGPPeer"
 	case r == nil:
-		return "no endpoint takes connections, so no node advertises it by BGP"
+		return withoutEndpoint
 	case r.GatewayUnknown:
 		return "its shard has no external address (nextHop: Gateway)"
 	}
@@ -99,9 +115,10 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"
 }
 
-// compareService returns what changes for a Service with these announcements. Without messages nothing changes.
+// compareService returns what changes for a Service with these announcements. Without messages nothing changes. before
+// is nil if the edit creates the Service.
 func compareService(was, is *decision, s *world.Service, before, after map[netip.Addr]*announcement) ServiceChange {
-	c := ServiceChange{Service: s.Key.String(), Effect: Alters}
+	c, created := ServiceChange{Service: s.Key.String(), Effect: Alters}, before == nil
 	add := func(e Effect, group, format string, args ...any) {
 		c.Messages, c.groups = append(c.Messages, fmt.Sprintf(format, args...)), append(c.groups, group)
 		if e == Loses || e == Gains && c.Effect == Alters {
@@ -122,7 +139,11 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		}
 	}
 	for _, a := range sortedAddrs(after) {
-		if before[a] == nil {
+		switch {
+		case before[a] != nil:
+		case created:
+			add(Gains, "get an address", "gets address %s: %s", a, after[a].ofNew())
+		default:
 			add(Gains, "get an address", "gets address %s: %s", a, after[a])
 		}
 	}

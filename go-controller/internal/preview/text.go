@@ -28,6 +28,11 @@ func (c *Changes) Text(all bool) string {
 		problems = append(problems, "problem: "+p)
 	}
 	list(&b, "", problems, all)
+	edited := make([]string, 0, len(c.Objects))
+	for _, e := range c.Objects {
+		edited = append(edited, e.text())
+	}
+	list(&b, "", edited, all)
 	domains := make([]string, 0, len(c.Domains))
 	for _, d := range c.Domains {
 		domains = append(domains, d.text())

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Action is what an edit does to an object.
+type Action string
+
+// What an edit does to an object.
+const (
+	Created Action = "creates"
+	Changed Action = "changes"
+	Deleted Action = "deletes"
+)
+
+// ObjectEdit is an object of slb.k8s.ovn.org that the edit creates, changes or deletes.
+type ObjectEdit struct {
+	// Object is KIND NAME.
+	Object string `json:"object"`
+	Action Action `json:"action"`
+	// Fields are those of the spec that change.
+	Fields []manifest.FieldChange `json:"fields,omitempty"`
+}
+
+// compareObjects returns what an edit does to objects, sorted by kind and name.
+func compareObjects(before, after *objects.Objects) []ObjectEdit {
+	list := slices.Concat(
+		edits("IPAddressPool", before.Pools, after.Pools, func(o *v1alpha1.IPAddressPool) any { return &o.Spec }),
+		edits("L2Domain", before.Domains, after.Domains, func(o *v1alpha1.L2Domain) any { return &o.Spec }),
+		edits("BGPPeer", before.Peers, after.Peers, func(o *v1alpha1.BGPPeer) any { return &o.Spec }),
+		edits("BGPAdvertisement", before.Advertisements, after.Advertisements,
+			func(o *v1alpha1.BGPAdvertisement) any { return &o.Spec }),
+		edits("BFDProfile", before.Profiles, after.Profiles, func(o *v1alpha1.BFDProfile) any { return &o.Spec }),
+		edits("Community", before.Communities, after.Communities, func(o *v1alpha1.Community) any { return &o.Spec }),
+	)
+	slices.SortFunc(list, func(a, b ObjectEdit) int { return cmp.Compare(a.Object, b.Object) })
+	return list
+}
+
+func edits[T interface {
+	comparable
+	metav1.Object
+}](kind string, before, after []T, spec func(T) any) []ObjectEdit {
+	var list []ObjectEdit
+	var none T
+	for _, o := range after {
+		old, e := objects.Named(before, o.GetName()), ObjectEdit{Object: kind + " " + o.GetName(), Action: Changed}
+		if old == none {
+			e.Action = Created
+		} else if e.Fields = manifest.Changed(fields(spec(old)), fields(spec(o))); len(e.Fields) == 0 {
+			continue
+		}
+		list = append(list, e)
+	}
+	for _, o := range before {
+		if objects.Named(after, o.GetName()) == none {
+			list = append(list, ObjectEdit{Object: kind + " " + o.GetName(), Action: Deleted})
+		}
+	}
+	return list
+}
+
+// fields returns the values of a spec by the paths of its fields, without those that are unset. The subnets of an
+// L2Domain are a field each.
+func fields(spec any) map[string]string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil // not reached: the types have a JSON form
+	}
+	domain, ok := spec.(*v1alpha1.L2DomainSpec)
+	if !ok {
+		return manifest.Fields(content)
+	}
+	delete(content, "subnets")
+	out := manifest.Fields(content)
+	for _, s := range domain.Subnets {
+		out["subnets["+s.CIDR+"]"] = "gateway " + cmp.Or(string(s.Gateway), "none")
+	}
+	return out
+}
+
+// text returns the edit in one line.
+func (e *ObjectEdit) text() string {
+	line := string(e.Action) + " " + e.Object
+	var changes []string
+	for _, f := range e.Fields {
+		changes = append(changes, f.String())
+	}
+	if len(changes) > 0 {
+		line += ": " + strings.Join(changes, "; ")
+	}
+	return line
+}
