@@ -87,6 +87,8 @@ type nodeSession struct {
 	RouterID string `json:"routerID,omitempty"`
 	// Unknown is why the state of the session is not known; it is what the node reported last.
 	Unknown string `json:"unknown,omitempty"`
+	// Draining means that the node is drained: it has withdrawn its routes and closes its sessions, or will.
+	Draining bool `json:"draining,omitempty"`
 	v1alpha1.BGPSession
 }
 
@@ -104,6 +106,10 @@ func (s *nodeSession) problem() string {
 	if (s.State != v1alpha1.BGPEstablished || lacks) && !before && s.LastError != "" {
 		problems = append(problems, s.LastError)
 	}
+	if s.Outdated {
+		problems = append(problems, "the session has the settings of before the last edit of the BGPPeer: nodes reopen "+
+			"their sessions one after the other")
+	}
 	if s.BFDError != "" {
 		problems = append(problems, "BFD: "+s.BFDError)
 	}
@@ -114,13 +120,15 @@ func (s *nodeSession) problem() string {
 func sessions(cluster *objects.Objects) []nodeSession {
 	list := []nodeSession{}
 	for _, n := range cluster.NodeStatuses {
-		unknown := ""
-		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
-			c.Status == metav1.ConditionUnknown {
-			unknown = c.Message
+		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID}
+		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+			of.Draining = c.Reason == v1alpha1.ReasonDraining
+			if c.Status == metav1.ConditionUnknown {
+				of.Unknown = c.Message
+			}
 		}
-		for _, s := range n.Status.Sessions {
-			list = append(list, nodeSession{n.Name, n.Status.RouterID, unknown, s})
+		for _, of.BGPSession = range n.Status.Sessions {
+			list = append(list, of)
 		}
 	}
 	slices.SortFunc(list, func(a, b nodeSession) int {
@@ -148,8 +156,11 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	for i := range r.Sessions {
 		s := &r.Sessions[i]
 		state := string(s.State)
-		if s.Unknown != "" {
+		switch {
+		case s.Unknown != "":
 			state = "unknown, was " + state
+		case s.Draining:
+			state += ", draining"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, state, since(s, now),
 			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6)

@@ -38,6 +38,10 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	edited := nodeSession{BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPEstablished, Outdated: true}}
+	if got := edited.problem(); !strings.Contains(got, "settings of before the last edit") {
+		t.Errorf("a session that waits for its turn: %q", got)
+	}
 	s := nodeSession{BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPEstablished, BFDError: "TTL 254"}}
 	if got := s.problem(); got != "BFD: TTL 254" {
 		t.Errorf("a session without BFD: %q", got)
@@ -50,12 +54,13 @@ func TestProblemsOfSessions(t *testing.T) {
 	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
 		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
-		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}}}
+		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}, {Node: "n5", BGPSession: up, Draining: true}}}
 	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6
 n1    tor   192.0.2.1  Active                    -      -    0     0
 n2    tor   192.0.2.1  Established               -      -    0     0
 n3    tor   192.0.2.1  Active                    -      -    0     0
 n4    tor   192.0.2.1  unknown, was Established  -      -    0     0
+n5    tor   192.0.2.1  Established, draining     -      -    0     0
 
   n1,n3 with tor: refused
   n4 with tor: the node does not report

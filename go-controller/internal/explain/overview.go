@@ -81,8 +81,12 @@ type Finding struct {
 // ReasonControllerSilent is the reason of findings about a controller that does not renew its Lease.
 const ReasonControllerSilent = "ControllerSilent"
 
+// ReasonSessionsOutdated is the reason of findings about a BGPPeer whose edit has not reached all sessions.
+const ReasonSessionsOutdated = "SessionsOutdated"
+
 // Summarize returns the overview of a cluster.
 func Summarize(o *objects.Objects, now time.Time) *Overview {
+	accepted := []string{v1alpha1.ConditionAccepted}
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
 	v.addNodes()
 	for _, d := range sorted(o.Domains) {
@@ -95,7 +99,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 		v.addPeer(p)
 	}
 	for _, a := range sorted(o.Advertisements) {
-		v.addCondition("BGPAdvertisement", a.Name, a.Status.Conditions, v1alpha1.ConditionAccepted)
+		v.judge("BGPAdvertisement", a.Name, a.Status.Conditions, accepted, nil)
 	}
 	v.addStopped()
 	v.addServices()
@@ -121,9 +125,12 @@ func sorted[T metav1.Object](list []T) []T {
 	})
 }
 
-// addCondition adds a finding unless the conditions are True: the worst one, or the first of equal ones. It returns the
-// state of the object and the reason if it is not OK.
-func (v *overview) addCondition(kind, name string, conditions []metav1.Condition, types ...string) (State, string) {
+func acceptedAndReady() []string { return []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} }
+
+// judge returns the state of an object by its conditions, and the reason if it is not OK, and adds a finding then: for
+// the worst condition, or the first of equal ones. replace, if it is not nil, returns another finding, or false for none.
+func (v *overview) judge(kind, name string, conditions []metav1.Condition, types []string,
+	replace func(Finding) (Finding, bool)) (State, string) {
 	worst := Finding{State: OK}
 	for _, t := range types {
 		c := meta.FindStatusCondition(conditions, t)
@@ -142,7 +149,14 @@ func (v *overview) addCondition(kind, name string, conditions []metav1.Condition
 			worst = f
 		}
 	}
-	if worst.State != OK {
+	if worst.State == OK {
+		return OK, ""
+	}
+	shown := true
+	if replace != nil {
+		worst, shown = replace(worst)
+	}
+	if shown {
 		v.out.Findings = append(v.out.Findings, worst)
 	}
 	return worst.State, worst.Reason
@@ -159,11 +173,13 @@ func weak(reason string) bool {
 func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	is := DomainOverview{Name: d.Name, PhysicalNetwork: d.Spec.PhysicalNetwork, VLAN: d.Spec.VLAN,
 		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.DeepCopy().Shards}
-	is.State, is.Reason = v.addCondition("L2Domain", d.Name, d.Status.Conditions, v1alpha1.ConditionAccepted,
-		v1alpha1.ConditionReady)
-	if n := len(v.out.Findings); is.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
-		v.out.Findings[n-1].Command = v.mend(d, &d.Status.ExcludedNodes[0])
-	}
+	is.State, is.Reason = v.judge("L2Domain", d.Name, d.Status.Conditions, acceptedAndReady(),
+		func(f Finding) (Finding, bool) {
+			if f.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
+				f.Command = v.mend(d, &d.Status.ExcludedNodes[0])
+			}
+			return f, true
+		})
 	add := func(f Finding) {
 		f.Object = "L2Domain " + d.Name
 		v.out.Findings = append(v.out.Findings, f)
@@ -197,34 +213,46 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 	is := PoolOverview{Name: p.Name,
 		IPv4: Usage{p.Status.AssignedIPv4, p.Status.CoolingDownIPv4, p.Status.AvailableIPv4},
 		IPv6: Usage{p.Status.AssignedIPv6, p.Status.CoolingDownIPv6, p.Status.AvailableIPv6}}
-	is.State, is.Reason = v.addCondition("IPAddressPool", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
-		v1alpha1.ConditionReady)
-	switch {
-	case is.Reason == v1alpha1.ReasonNoGateway: // The finding of the L2Domain says so.
-		v.out.Findings = v.out.Findings[:len(v.out.Findings)-1]
-	case is.Reason == v1alpha1.ReasonNoDomain && v.announcesPool(p.Name):
-		f := &v.out.Findings[len(v.out.Findings)-1]
-		is.State, is.Reason = Unknown, ReasonNotProcessed
-		*f = Finding{State: is.State, Object: f.Object, Reason: is.Reason,
-			Message: "the condition is older than the L2Domain or BGPAdvertisement of the pool"}
-	}
+	is.State, is.Reason = v.judge("IPAddressPool", p.Name, p.Status.Conditions, acceptedAndReady(),
+		func(f Finding) (Finding, bool) {
+			if f.Reason == v1alpha1.ReasonNoDomain && v.announcesPool(p.Name) {
+				f = Finding{State: Unknown, Object: f.Object, Reason: ReasonNotProcessed,
+					Message: "the condition is older than the L2Domain or BGPAdvertisement of the pool"}
+			}
+			return f, f.Reason != v1alpha1.ReasonNoGateway // The finding of the L2Domain says so.
+		})
 	v.out.Pools = append(v.out.Pools, is)
 }
 
 func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
-	for _, s := range v.objects.NodeStatuses {
-		for i := range s.Status.Sessions {
-			if s.Status.Sessions[i].Peer == p.Name {
-				is.Sessions++
-				if s.Status.Sessions[i].State == v1alpha1.BGPEstablished {
-					is.Established++
-				}
+	var outdated []string
+	for _, n := range sorted(v.objects.NodeStatuses) {
+		for i := range n.Status.Sessions {
+			s := &n.Status.Sessions[i]
+			if s.Peer != p.Name {
+				continue
+			}
+			is.Sessions++
+			if s.State == v1alpha1.BGPEstablished {
+				is.Established++
+			}
+			if s.Outdated {
+				outdated = append(outdated, n.Name)
 			}
 		}
 	}
-	is.State, is.Reason = v.addCondition("BGPPeer", p.Name, p.Status.Conditions, v1alpha1.ConditionAccepted,
-		v1alpha1.ConditionReady)
+	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(), nil)
+	if len(outdated) > 0 {
+		if is.State == OK {
+			is.State, is.Reason = Warning, ReasonSessionsOutdated
+		}
+		v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "BGPPeer " + p.Name,
+			Reason: ReasonSessionsOutdated, Command: "kubectl slb bgp",
+			Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit: nodes reopen their sessions "+
+				"one after the other, and wait up to %s for one that does not come back", joined(outdated),
+				world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
+	}
 	v.out.Peers = append(v.out.Peers, is)
 }
 

@@ -286,6 +286,8 @@ type inTurn struct {
 type nodeInTurn struct {
 	*inTurn
 	speaker *speaker.Speaker
+	// waited means that another node had the turn.
+	waited bool
 }
 
 // Take implements speaker.Turn.
@@ -296,7 +298,7 @@ func (n *nodeInTurn) Take(string) bool {
 		n.holder = n
 	}
 	if n.holder != n && !slices.Contains(n.queue, n) {
-		n.queue = append(n.queue, n)
+		n.queue, n.waited = append(n.queue, n), true
 	}
 	return n.holder == n
 }
@@ -320,13 +322,14 @@ func TestEditsAreAppliedNodeByNode(t *testing.T) {
 	s := newSite(t, 8)
 	order := &inTurn{}
 	var nodes []*node
+	var turns []*nodeInTurn
 	for host := 2; host <= 4; host++ {
 		s.configure(t, s.neighbor(false, host, nodeASN)...)
 		own := &nodeInTurn{inTurn: order}
 		n := newNode(t, speaker.Options{Turn: own})
 		own.speaker = n.Speaker
 		n.want(s.session("tor", false, host))
-		nodes = append(nodes, n)
+		nodes, turns = append(nodes, n), append(turns, own)
 	}
 	for _, n := range nodes {
 		n.established(t, "tor")
@@ -345,8 +348,14 @@ func TestEditsAreAppliedNodeByNode(t *testing.T) {
 			return nil
 		})
 	}
-	for _, n := range nodes {
+	order.mu.Lock()
+	defer order.mu.Unlock()
+	for i, n := range nodes {
 		all = append(all, n.outages("tor")...)
+		if n.state("tor").Outdated || n.wasOutdated("tor") != turns[i].waited {
+			t.Errorf("node %d waited: %t, was reported as outdated: %t, and at last %+v", i, turns[i].waited,
+				n.wasOutdated("tor"), n.state("tor"))
+		}
 	}
 	slices.SortFunc(all, func(a, b outage) int { return a.from.Compare(b.from) })
 	for i, o := range all[1:] {
@@ -354,6 +363,13 @@ func TestEditsAreAppliedNodeByNode(t *testing.T) {
 			t.Errorf("two sessions are down at once: from %s to %s, and from %s to %s", all[i].from, all[i].to, o.from, o.to)
 		}
 	}
+}
+
+// wasOutdated reports whether an Established session ever had other settings than wanted.
+func (n *node) wasOutdated(peer string) bool {
+	n.recording.Lock()
+	defer n.recording.Unlock()
+	return slices.ContainsFunc(n.history[peer], func(s speaker.State) bool { return s.Outdated })
 }
 
 // outage is a time between two terms of a session in which it was Established.

@@ -11,13 +11,14 @@ import (
 // With graceful restart, the session ends without a NOTIFICATION, because a NOTIFICATION would make the router drop all
 // routes (RFC 4724 section 4).
 func (p *peer) change(ctx context.Context, to target) {
+	p.outdated = false
 	switch {
 	case p.session == nil || p.session.target == to:
 	case p.session.sameSession(to):
 		p.session.target = to
 		p.session.connection.setKeepalive(to.neighbor)
 	case !p.mayClose():
-		return // The session continues with the old target and the wanted routes.
+		p.outdated = true // The session continues with the old target and the wanted routes.
 	case to.neighbor.Resumes(p.session.neighbor):
 		p.retry, p.damping = time.Time{}, damping{}
 		p.session.connection.beginClose(reason{renewed, detected})

@@ -60,6 +60,8 @@ type peer struct {
 	// the last known state of BFD.
 	pathFailed   bool
 	lastLiveness Liveness
+	// outdated means that the session waits for the node's turn to be closed for an edit.
+	outdated bool
 	// cancelDiscovery cancels the discovery of an unnumbered peer on discoveryInterface.
 	cancelDiscovery    context.CancelFunc
 	discoveryInterface string

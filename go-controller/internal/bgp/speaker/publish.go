@@ -39,6 +39,7 @@ func (p *peer) publish(want *bgp.Session) {
 	}
 	if want != nil && !want.Leaving {
 		next.Damped, _ = p.damped(want.Neighbor)
+		next.Outdated = p.outdated && next.Phase == Established
 	}
 	switch {
 	case next.Damped:

@@ -39,6 +39,9 @@ type State struct {
 	Since time.Time
 	// Damped means that the session counts as down even if it is Established, because those before it ended soon.
 	Damped bool
+	// Outdated means that an Established session has other settings than wanted until it is the node's turn to reopen it
+	// (Turn).
+	Outdated bool
 	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
 	LastError     string
 	LastErrorTime time.Time

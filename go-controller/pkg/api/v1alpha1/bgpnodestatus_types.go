@@ -122,6 +122,12 @@ type BGPSession struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
+	// outdated is true while an Established session still has settings of before an edit of the BGPPeer: nodes close and
+	// reopen such sessions one after the other.
+	//
+	// +optional
+	Outdated bool `json:"outdated,omitempty"`
+
 	// bfd is the state of the BFD session with the peer. It is absent without BFD.
 	//
 	// +optional
