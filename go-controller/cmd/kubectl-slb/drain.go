@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
@@ -143,7 +144,12 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 		after := before.Clone()
 		after.Nodes[slices.Index(before.Nodes, n)] = edited
 		moves := preview.Compare(before, after, time.Now()).Moves()
-		fmt.Fprint(c.App.Writer, cmp.Or(moves.Text(o.format == formatWide), "Nothing moves.\n"))
+		text := shownChanges(moves.Text(o.format == formatWide), painter(c.App.Writer), columns())
+		fmt.Fprint(c.App.Writer, cmp.Or(text, "Nothing moves.\n"))
+		if slices.ContainsFunc(moves.Sessions, func(s preview.SessionChange) bool { return slices.Contains(s.Closed, name) }) {
+			fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+name+" are reset, "+
+				"because other nodes do not know them, unless the BGPAdvertisement has nextHop: Gateway.", 0, columns()))
+		}
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")

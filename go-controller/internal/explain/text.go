@@ -108,14 +108,15 @@ func (r *Result) lines() (lines []line) {
 			key.Command = ""
 		}
 		have, found := at[key]
-		if !found || about < 0 {
+		if !found {
 			have = len(lines)
 			at[key] = have
-			lines = append(lines, line{*l, l == r.FirstBroken})
-		} else {
-			same, before := &lines[have], last[have]
-			same.first = same.first || l == r.FirstBroken
-			both := before + ", " + r.Addresses[about]
+			lines = append(lines, line{Link: *l})
+		}
+		same := &lines[have]
+		same.first = same.first || l == r.FirstBroken
+		if found && about >= 0 { // Without an address, as a shard that has both, the link is the same.
+			before, both := last[have], last[have]+", "+r.Addresses[about]
 			same.Object, same.Message = replaced(same.Object, before, both), replaced(same.Message, before, both)
 		}
 		if about >= 0 {

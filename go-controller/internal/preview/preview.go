@@ -97,12 +97,14 @@ func (c *Changes) Disrupts() bool {
 		slices.ContainsFunc(c.Domains, func(d DomainChange) bool { return d.Effect == Loses })
 }
 
-// Moves returns what is lost or moves: without Services that stay on their gateways, and without shards whose other
-// gateways change.
+// Moves returns what is lost or moves: without Services that stay on their gateways and keep their routes, and without
+// shards whose other gateways change.
 func (c *Changes) Moves() *Changes {
 	moves := &Changes{Problems: c.Problems, Sessions: c.Sessions}
 	for _, s := range c.Services {
-		if slices.Contains(s.groups, "") {
+		if slices.ContainsFunc([]string{"", withOtherNodes, withoutRoutes}, func(group string) bool {
+			return slices.Contains(s.groups, group)
+		}) {
 			moves.Services = append(moves.Services, s)
 		}
 	}

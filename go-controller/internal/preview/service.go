@@ -163,6 +163,12 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	return c
 }
 
+// Groups of Services whose routes change.
+const (
+	withoutRoutes  = "are no longer advertised by BGP"
+	withOtherNodes = "are advertised by other nodes"
+)
+
 // groupOfChange returns what changes for Services whose addresses stay announced. It is empty if their gateway changes.
 func (a *announcement) groupOfChange(now *announcement) string {
 	switch {
@@ -173,9 +179,9 @@ func (a *announcement) groupOfChange(now *announcement) string {
 	case len(a.nodes) == 0:
 		return "become advertised by BGP"
 	case len(now.nodes) == 0:
-		return "are no longer advertised by BGP"
+		return withoutRoutes
 	}
-	return "are advertised by other nodes"
+	return withOtherNodes
 }
 
 func sortedAddrs(m map[netip.Addr]*announcement) []netip.Addr {

@@ -191,7 +191,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 		case s.Problem != "":
 			why = cmp.Or(why, problemOf(n, s.Problem))
 		case !reports:
-			why = cmp.Or(why, "; node "+n+" does not report it (ovnkube-slb node --enable-bgp)")
+			why = cmp.Or(why, "; node "+n+" has not reported it: does its BGP daemon run (ovnkube-slb node --enable-bgp)?")
 		}
 		lack = append(lack, n)
 	}
