@@ -104,7 +104,7 @@ func (o *moveOptions) run(c *cli.Context, name string) error {
 		return nil
 	}
 	for _, m := range moves {
-		fmt.Fprint(c.App.Writer, m.Text(o.format == formatWide))
+		fmt.Fprint(c.App.Writer, shownChanges(m.Text(o.format == formatWide), painter(c.App.Writer), columns()))
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")

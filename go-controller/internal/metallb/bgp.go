@@ -44,6 +44,7 @@ func (c *conversion) convertPeers() {
 			c.add(Error, ref, "", "is left out: no node has a session with this router")
 			continue
 		}
+		c.warnOfDuplicates(ref, out)
 		c.objects = append(c.objects, out)
 	}
 }

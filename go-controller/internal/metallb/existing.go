@@ -3,6 +3,7 @@
 package metallb
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ type existing struct {
 	names          []string
 	pools          []*v1alpha1.IPAddressPool
 	domains        []*v1alpha1.L2Domain
+	peers          []*v1alpha1.BGPPeer
 	advertisements []*v1alpha1.BGPAdvertisement
 	communities    []*v1alpha1.Community
 }
@@ -35,6 +37,8 @@ func readExisting(objects []*unstructured.Unstructured, fs *findings) *existing 
 			e.pools, err = decoded(e.pools, o)
 		case kindL2Domain:
 			e.domains, err = decoded(e.domains, o)
+		case kindPeer:
+			e.peers, err = decoded(e.peers, o)
 		case kindBGPAdvertisement:
 			e.advertisements, err = decoded(e.advertisements, o)
 		case kindCommunity:
@@ -106,6 +110,18 @@ func (c *conversion) isServed(a *l2Advertisement) bool {
 		}
 	}
 	return selected > 0
+}
+
+// warnOfDuplicates names BGPPeers of the cluster with the same router as a converted one.
+func (c *conversion) warnOfDuplicates(ref string, p *v1alpha1.BGPPeer) {
+	port := func(p *v1alpha1.BGPPeer) int32 { return cmp.Or(p.Spec.PeerPort, v1alpha1.DefaultPeerPort) }
+	for _, o := range c.existing.peers {
+		if o.Name != p.Name && o.Spec.PeerAddress == p.Spec.PeerAddress && o.Spec.Interface == p.Spec.Interface &&
+			o.Spec.SourceAddress == p.Spec.SourceAddress && port(o) == port(p) {
+			c.add(Warning, ref, "", "BGPPeer %s of the cluster has the same router: nodes of both have one session, with the "+
+				"settings of %[1]s, which is older (DuplicatePeer). Delete one of them", o.Name)
+		}
+	}
 }
 
 // checkExisting names pools that have addresses of pools of the cluster, pools that L2Domains of the cluster have
