@@ -146,7 +146,8 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 		moves := preview.Compare(before, after, time.Now()).Moves()
 		text := shownChanges(moves.Text(o.format == formatWide), painter(c.App.Writer), columns())
 		fmt.Fprint(c.App.Writer, cmp.Or(text, "Nothing moves.\n"))
-		if slices.ContainsFunc(moves.Sessions, func(s preview.SessionChange) bool { return slices.Contains(s.Closed, name) }) {
+		closes := func(s preview.SessionChange) bool { return slices.Contains(s.Closed, name) }
+		if slices.ContainsFunc(moves.Sessions, closes) {
 			fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+name+" are reset, "+
 				"because other nodes do not know them, unless the BGPAdvertisement has nextHop: Gateway.", 0, columns()))
 		}

@@ -58,8 +58,8 @@ func planCommand() *cli.Command {
 		Usage: "show what an edit of pools, L2Domains or BGP objects would change, without making it",
 		Description: `Decides about the cluster with and without the edit, with the code of the controller, and shows
 which objects and fields the edit changes, which Services lose, gain or change what, what that means for the clients of
-L2Domains, which shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose something or move to
-another gateway are named. -o wide lists all. Nothing is written.
+L2Domains, which shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose
+something or move to another gateway are named. -o wide lists all. Nothing is written.
 
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
 rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.

@@ -127,7 +127,8 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 // reports an error.
 func (p *path) down(nodes []string, family world.Family) Link {
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
-		" has not reported a session: does its BGP daemon run (ovnkube-slb node --enable-bgp)?", Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
+		" has not reported a session: does its BGP daemon run (ovnkube-slb node --enable-bgp)?",
+		Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
 	for _, name := range nodes {
 		if p.unreachable(name) {
 			// What its session says is what it said last, or what a node says that is cut off.

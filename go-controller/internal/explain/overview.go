@@ -125,10 +125,13 @@ func sorted[T metav1.Object](list []T) []T {
 	})
 }
 
-func acceptedAndReady() []string { return []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} }
+func acceptedAndReady() []string {
+	return []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady}
+}
 
 // judge returns the state of an object by its conditions, and the reason if it is not OK, and adds a finding then: for
-// the worst condition, or the first of equal ones. replace, if it is not nil, returns another finding, or false for none.
+// the worst condition, or the first of equal ones. replace returns the finding to add instead, or false for none; nil
+// replaces none.
 func (v *overview) judge(kind, name string, conditions []metav1.Condition, types []string,
 	replace func(Finding) (Finding, bool)) (State, string) {
 	worst := Finding{State: OK}
