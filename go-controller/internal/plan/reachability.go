@@ -11,18 +11,20 @@ import (
 )
 
 // Reachability tells which endpoints have replies that return: on which node they are, and whether as a pod or as the
-// node itself. Only the address is trusted: nodeName in a slice is a claim of its writer.
+// node itself. Only the address is trusted: nodeName in a slice is a claim of its writer. But if several nodes claim the
+// address, it is that of the node in the slice, if that is one of them: a kubelet can claim addresses of other nodes and
+// of their pods in its Node, and would receive what is sent to them.
 type Reachability struct {
 	// trustSlices is set if nothing is checked and slices are trusted.
 	trustSlices bool
 	pods        []netip.Prefix // none if unknown
 	// hosts are the nodes by the addresses of host-network pods, subnets by those of their other pods. lengths has
 	// the prefix lengths of these subnets, longest first.
-	hosts map[netip.Addr]string
-	// rivals are the other nodes that claim an address in hosts.
-	rivals  map[nodeHost]bool
+	hosts   map[netip.Addr]string
 	subnets map[netip.Prefix]string
 	lengths map[world.Family][]int
+	// claims are all claims of nodes to addresses and subnets.
+	claims map[nodeClaim]bool
 	// unknownSubnets are the nodes without a known pod subnet of a family: for these a slice is trusted.
 	unknownSubnets map[nodeFamily]bool
 }
@@ -32,21 +34,23 @@ type nodeFamily struct {
 	family world.Family
 }
 
-type nodeHost struct {
+// nodeClaim is the claim of a node to a subnet of its pods or to an address of its own; the other one is zero.
+type nodeClaim struct {
 	node string
-	addr netip.Addr
+	pods netip.Prefix
+	own  netip.Addr
 }
 
-// NewReachability returns the Reachability of a snapshot. An address or a subnet that several nodes claim belongs to
-// the first node by name, but see hostNode. Of overlapping subnets, the narrowest counts.
+// NewReachability returns the Reachability of a snapshot. What several nodes claim belongs to the node that the
+// slice names; otherwise to the first node by name, and of overlapping subnets, the narrowest counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
 	}
 	r := &Reachability{
 		trustSlices: true, pods: w.Cluster.PodNets,
-		hosts: make(map[netip.Addr]string, 2*len(w.Nodes)), rivals: map[nodeHost]bool{},
-		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)),
+		hosts:   make(map[netip.Addr]string, 2*len(w.Nodes)),
+		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)), claims: make(map[nodeClaim]bool, 4*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
 	zones, hostsOf := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase), world.HostsOf(w.Nodes)
@@ -59,12 +63,10 @@ func NewReachability(w *world.Snapshot) *Reachability {
 			continue // Replies from this node do not return to our routers.
 		}
 		for _, h := range hostsOf(n) {
-			first, other := n.Name, r.hosts[h.Addr]
-			if other != "" {
-				first, other = min(first, other), max(first, other)
-				r.rivals[nodeHost{other, h.Addr}] = true
+			if other, ok := r.hosts[h.Addr]; !ok || n.Name < other {
+				r.hosts[h.Addr] = n.Name
 			}
-			r.hosts[h.Addr] = first
+			r.claims[nodeClaim{node: n.Name, own: h.Addr}] = true
 		}
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			r.addSubnets(n, f)
@@ -86,6 +88,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 		if other, ok := r.subnets[p]; !ok || n.Name < other {
 			r.subnets[p] = n.Name
 		}
+		r.claims[nodeClaim{node: n.Name, pods: p}] = true
 		if !slices.Contains(r.lengths[f], p.Bits()) {
 			r.lengths[f] = append(r.lengths[f], p.Bits())
 		}
@@ -98,7 +101,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
 // Equal reports whether r and o are equal.
 func (r *Reachability) Equal(o *Reachability) bool {
 	return r == o || r != nil && o != nil && r.trustSlices == o.trustSlices &&
-		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) && maps.Equal(r.rivals, o.rivals) &&
+		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) && maps.Equal(r.claims, o.claims) &&
 		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
@@ -119,14 +122,22 @@ func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.
 	return reached, outside
 }
 
-// hostNode returns the node that has an address itself. If several nodes claim it, it is the one that the slice names:
-// a kubelet can report the address of another node, and would receive what is sent to that node's pods.
+// hostNode returns the node that has an address itself. hint is the node according to the slice. It returns false for
+// the address of a pod.
 func (r *Reachability) hostNode(a netip.Addr, hint string) (string, bool) {
-	if r.rivals[nodeHost{hint, a}] {
+	if r.claims[nodeClaim{node: hint, own: a}] {
 		return hint, true
 	}
 	node, ok := r.hosts[a]
-	return node, ok
+	return node, ok && !r.claimsPod(hint, a)
+}
+
+// claimsPod reports whether an address is in a pod subnet of a node.
+func (r *Reachability) claimsPod(node string, a netip.Addr) bool {
+	return slices.ContainsFunc(r.lengths[world.FamilyOf(a)], func(bits int) bool {
+		p, err := a.Prefix(bits)
+		return err == nil && r.claims[nodeClaim{node: node, pods: p}]
+	})
 }
 
 // podNode returns the node of a pod's address. hint is the node according to the slice. It returns false if the
@@ -134,6 +145,9 @@ func (r *Reachability) hostNode(a netip.Addr, hint string) (string, bool) {
 func (r *Reachability) podNode(a netip.Addr, hint string) (string, bool) {
 	if len(r.pods) > 0 && !slices.ContainsFunc(r.pods, func(net netip.Prefix) bool { return net.Contains(a) }) {
 		return "", false
+	}
+	if r.claimsPod(hint, a) {
+		return hint, true
 	}
 	f := world.FamilyOf(a)
 	for _, bits := range r.lengths[f] {
