@@ -42,6 +42,9 @@ type Survey struct {
 	// names are the sorted names of all nodes. peers caches the peers of each node that was looked up.
 	names []string
 	peers map[string][]*world.Peer
+	// nodeLists numbers the lists of nodes with endpoints, and latest has those of the last Service of each family.
+	nodeLists map[string]int
+	latest    map[world.Family]nodeList
 	// off is the result for all addresses while BGP is disabled, nil if it is not.
 	off *Advertisers
 }
@@ -49,11 +52,33 @@ type Survey struct {
 // Survey returns an empty Survey of a Layout that knows all nodes.
 func (l *Layout) Survey() *Survey {
 	r := &Survey{layout: l, made: map[string]*Advertisers{}, names: slices.Sorted(maps.Keys(l.nodes)),
-		peers: map[string][]*world.Peer{}}
+		peers: map[string][]*world.Peer{}, nodeLists: map[string]int{}, latest: map[world.Family]nodeList{}}
 	if off := l.Off(); off != "" {
 		r.off = &Advertisers{Off: off}
 	}
 	return r
+}
+
+// nodeList is a numbered list of the nodes with endpoints of a Service, which may have thousands of addresses.
+type nodeList struct {
+	of     *served
+	names  []string
+	number int
+}
+
+// endpointNodes returns the nodes with endpoints that receive the traffic of a family.
+func (r *Survey) endpointNodes(s *world.Service, f world.Family) *nodeList {
+	list := r.latest[f]
+	if of := r.layout.served(s, f); list.of != of {
+		list = nodeList{of: of, names: r.layout.endpointNodes(s, f)}
+		key, known := strings.Join(list.names, "/"), false
+		if list.number, known = r.nodeLists[key]; !known {
+			list.number = len(r.nodeLists)
+			r.nodeLists[key] = list.number
+		}
+		r.latest[f] = list
+	}
+	return &list
 }
 
 func (r *Survey) peersOf(n *world.Node) []*world.Peer {
@@ -92,7 +117,7 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	if !s.LocalPolicy {
 		return r.work(usable, f, nil)
 	}
-	return r.work(usable, f, r.layout.endpointNodes(s, f))
+	return r.work(usable, f, r.endpointNodes(s, f))
 }
 
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
@@ -105,13 +130,13 @@ func unspecified(f world.Family) netip.Addr {
 
 // work computes the Advertisers for a set of advertisements. If local is not nil, only these nodes announce the
 // advertisements whose next hop is the node.
-func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string) *Advertisers {
+func (r *Survey) work(ads []*world.Advertisement, f world.Family, local *nodeList) *Advertisers {
 	key := f.String()
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(r.layout.rank[ad])
 	}
 	if local != nil {
-		key += ":" + strings.Join(local, "/")
+		key += ":" + strconv.Itoa(local.number)
 	}
 	if made, ok := r.made[key]; ok {
 		return made
@@ -119,7 +144,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 	made := &Advertisers{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := r.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
-		names = local
+		names = local.names
 	}
 	for _, name := range names {
 		n := r.layout.nodes[name]
@@ -131,7 +156,7 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local []string
 			_, hop := nextHop(p, n, unspecified(f))
 			advertised := Carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
 				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway || hop &&
-					(local == nil || on(local, n.Name)))
+					(local == nil || on(local.names, n.Name)))
 			})
 			if !advertised {
 				continue
