@@ -67,6 +67,9 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 	s, p := al.services[service], al.poolOf(a)
 	reservedFor, reserved := al.reservations[a]
 	if !c.allocated {
+		if !al.withinShared(a, service) {
+			return
+		}
 		if _, why := al.conflictingHolder(a, service); why != "" || reserved && reservedFor != s.Key {
 			return
 		}
@@ -104,6 +107,29 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 		al.take(a, service)
 	}
 	c.held, c.served = true, true
+}
+
+// maxSharedExternals is the maximum number of ports, of the Services of a namespace, that are compared for addresses of
+// spec.externalIPs that other Services have, counted for each address. A Service may list thousands of both.
+const maxSharedExternals = 100_000
+
+// withinShared reports whether a Service may be compared with the holders of an address of spec.externalIPs, and counts
+// the comparison. Services keep what they have before others are compared.
+func (al *allocator) withinShared(a netip.Addr, service int) bool {
+	first, taken := al.holder[a]
+	s := al.services[service]
+	if !taken || first == service || !sameKey(al.services[first], s) {
+		return true
+	}
+	ports := len(s.Ports)
+	if sh := al.sharers[a]; sh == nil || sh.ports == nil {
+		ports += len(al.services[first].Ports)
+	}
+	if al.sharedPorts[s.Key.Namespace]+ports > maxSharedExternals {
+		return false
+	}
+	al.sharedPorts[s.Key.Namespace] += ports
+	return true
 }
 
 // external are the addresses of spec.externalIPs that are served (addrs), those that belong to the Service (held),
@@ -163,6 +189,10 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 	}
 	if allocated {
 		return "", ""
+	}
+	if !al.withinShared(a, service) {
+		return ReasonAddressInUse, fmt.Sprintf("%s: address %s: in namespace %q, ports x addresses of Services that share "+
+			"external IPs exceed the limit of %d", externalIPsField, a, s.Key.Namespace, maxSharedExternals)
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
 	if reason, message := al.deny(service, p, a, externalIPsField, false); reason != "" {

@@ -24,7 +24,7 @@ type sharers struct {
 	holders []int // in the order in which they took the address
 	has     map[int]bool
 	// ports are the positions of the first holder that uses a port, and conflicting those of the others: there are none,
-	// unless holders are in conflict.
+	// unless holders are in conflict. Both are nil while there is one holder, see portsOf.
 	ports       map[portID]int
 	conflicting map[portID][]int
 	portCount   int
@@ -69,8 +69,7 @@ func (d *distinction) otherThan(value string) int {
 func (st *state) sharersOf(a netip.Addr) *sharers {
 	sh := st.sharers[a]
 	if sh == nil {
-		sh = &sharers{has: map[int]bool{}, ports: map[portID]int{}, conflicting: map[portID][]int{},
-			keys: newDistinction(), selectors: newDistinction(), namespaces: newDistinction(), local: newDistinction(),
+		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), selectors: newDistinction(), namespaces: newDistinction(), local: newDistinction(),
 			joined: newDistinction()}
 		st.sharers[a] = sh
 		st.addSharer(sh, a, st.holder[a])
@@ -82,13 +81,14 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 	s, at := st.services[service], len(sh.holders)
 	sh.holders = append(sh.holders, service)
 	sh.has[service] = true
-	for _, p := range s.Ports {
-		id := portID{p.Protocol, p.Port}
-		if _, used := sh.ports[id]; !used {
-			sh.ports[id] = at
-		} else {
-			sh.conflicting[id] = append(sh.conflicting[id], at)
-		}
+	switch at {
+	case 0:
+	case 1:
+		sh.ports, sh.conflicting = map[portID]int{}, map[portID][]int{}
+		sh.addPorts(st.services[sh.holders[0]], 0)
+		fallthrough
+	default:
+		sh.addPorts(s, at)
 	}
 	sh.portCount += len(s.Ports)
 	selector := st.selector(service)
@@ -101,6 +101,40 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 	if !st.hasAlready(service, a) {
 		sh.joined.add(s.Key.Namespace, at)
 	}
+}
+
+func (sh *sharers) addPorts(s *world.Service, at int) {
+	for _, p := range s.Ports {
+		id := portID{p.Protocol, p.Port}
+		if _, used := sh.ports[id]; !used {
+			sh.ports[id] = at
+		} else {
+			sh.conflicting[id] = append(sh.conflicting[id], at)
+		}
+	}
+}
+
+// portsOf returns the ports of a Service. They are computed once: a Service may have thousands of them, and be compared
+// for each of thousands of addresses.
+func (st *state) portsOf(service int) map[portID]bool {
+	ports := st.ports[service]
+	if ports == nil {
+		ports = make(map[portID]bool, len(st.services[service].Ports))
+		for _, p := range st.services[service].Ports {
+			ports[portID{p.Protocol, p.Port}] = true
+		}
+		st.ports[service] = ports
+	}
+	return ports
+}
+
+// firstUser returns the position of the first holder that uses a port.
+func (st *state) firstUser(sh *sharers, id portID) (at int, used bool) {
+	if sh.ports == nil {
+		return 0, st.portsOf(sh.holders[0])[id]
+	}
+	at, used = sh.ports[id]
+	return at, used
 }
 
 // selector returns a short text that is equal for equal selectors only. It is computed once: a tenant can write a
@@ -137,7 +171,7 @@ func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why st
 	}
 	if at := st.firstConflict(sh, service, st.firstOfOtherNamespace(sh, a, service)); at >= 0 {
 		other = sh.holders[at]
-		if why = sh.conflict(s, st.services[other], at); why == "" {
+		if why = st.conflict(sh, s, at); why == "" {
 			why = st.namespaceConflict(a, service, other)
 		}
 		return other, why
@@ -175,7 +209,7 @@ func (st *state) firstConflict(sh *sharers, service, namespace int) int {
 	found(sh.keys.otherThan(s.SharingKey))
 	for _, p := range s.Ports {
 		id := portID{p.Protocol, p.Port}
-		if at, used := sh.ports[id]; used && sh.holders[at] != service {
+		if at, used := st.firstUser(sh, id); used && sh.holders[at] != service {
 			found(at)
 		} else if others := sh.conflicting[id]; len(others) > 0 {
 			found(others[0])
@@ -208,13 +242,14 @@ func (st *state) firstOfOtherNamespace(sh *sharers, a netip.Addr, service int) i
 }
 
 // conflict returns why a Service can't share the address with the holder at a position, apart from their namespaces.
-func (sh *sharers) conflict(s, holder *world.Service, at int) string {
+func (st *state) conflict(sh *sharers, s *world.Service, at int) string {
+	holder := st.services[sh.holders[at]]
 	if !sameKey(s, holder) {
 		return keysDiffer
 	}
 	for _, p := range s.Ports {
 		id := portID{p.Protocol, p.Port}
-		if first, used := sh.ports[id]; used && first == at || slices.Contains(sh.conflicting[id], at) {
+		if first, used := st.firstUser(sh, id); used && first == at || slices.Contains(sh.conflicting[id], at) {
 			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
 		}
 	}

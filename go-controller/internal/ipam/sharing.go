@@ -41,7 +41,7 @@ func (st *state) holds(a netip.Addr, service int) bool {
 
 // usesPort reports whether a Service that has an address uses a port.
 func (st *state) usesPort(a netip.Addr, p world.Port) bool {
-	_, used := st.sharersOf(a).ports[portID{p.Protocol, p.Port}]
+	_, used := st.firstUser(st.sharersOf(a), portID{p.Protocol, p.Port})
 	return used
 }
 

@@ -24,8 +24,10 @@ type state struct {
 	held, external map[world.Key][]netip.Addr
 	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
 	externalSets map[int]map[netip.Addr]bool
-	// selectors are the results of selector.
-	selectors map[int]string
+	// selectors are the results of selector, ports those of portsOf, and sharedPorts those of withinShared.
+	selectors   map[int]string
+	ports       map[int]map[portID]bool
+	sharedPorts map[string]int
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -71,6 +73,8 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		external:           w.HeldExternalIPs,
 		externalSets:       make(map[int]map[netip.Addr]bool),
 		selectors:          make(map[int]string),
+		ports:              make(map[int]map[portID]bool),
+		sharedPorts:        make(map[string]int),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),

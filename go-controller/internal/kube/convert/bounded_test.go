@@ -126,3 +126,21 @@ func TestAddressesWithZonesAreIgnored(t *testing.T) {
 		t.Errorf("a slice has %v", got.Endpoints)
 	}
 }
+
+// Each address of spec.externalIPs is examined in each pass.
+func TestExternalIPsAreBounded(t *testing.T) {
+	class := v1alpha1.LoadBalancerClass
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class}}
+	for i := range 2501 {
+		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("10.60.%d.%d", i>>8, i&255))
+	}
+	const why = "spec.externalIPs: 2501 addresses are more than the limit of 2500"
+	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) > 0 || len(got.Limits) != 1 ||
+		!strings.Contains(got.Limits[0], why) {
+		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
+	}
+	s.Spec.ExternalIPs = s.Spec.ExternalIPs[:2500]
+	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 2500 || len(got.Limits) > 0 {
+		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
+	}
+}

@@ -133,6 +133,10 @@ func listed(s *corev1.Service, condition string) []netip.Addr {
 	return addrs
 }
 
+// maxExternalIPs is the maximum number of addresses of spec.externalIPs. A Service with more of them has too many
+// addresses in any case (plan.MaxAddresses), and each pass examines each of them.
+const maxExternalIPs = 2500
+
 // externalIPs returns the addresses in spec.externalIPs without duplicates.
 func externalIPs(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
@@ -358,6 +362,11 @@ func (r *serviceReader) readSourceRanges() {
 // readLimits adds a limit for each field that is only partly supported, if that does no harm to the user.
 func (r *serviceReader) readLimits() {
 	spec := &r.service.Spec
+	if n := len(r.out.ExternalIPs); n > maxExternalIPs {
+		r.limit("spec.externalIPs: %d addresses are more than the limit of %d, so none of them is announced", n,
+			maxExternalIPs)
+		r.out.ExternalIPs = nil
+	}
 	layer2 := func(format string, args ...any) {
 		r.out.Layer2Limits = append(r.out.Layer2Limits, fmt.Sprintf(format, args...))
 	}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam
+
+import (
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// A tenant has Services that share thousands of addresses of spec.externalIPs and have thousands of ports. The work is
+// bounded, Services that had the addresses keep theirs first, and those of other namespaces do not notice.
+func TestSharedExternalsAreBounded(t *testing.T) {
+	const ports, addresses = 2000, 2500
+	now := time.Unix(1_700_000_000, 0)
+	service := func(namespace, name string, age int, first, ports, addresses int) *world.Service {
+		s := &world.Service{Key: world.Key{Namespace: namespace, Name: name}, Created: now.Add(time.Duration(-age) * time.Hour),
+			Families: []world.Family{world.IPv4}, SharingKey: "key"}
+		for i := range ports {
+			s.Ports = append(s.Ports, world.Port{Protocol: world.TCP, Port: uint16(first + i)})
+		}
+		a := netip.MustParseAddr("10.60.0.0")
+		for range addresses {
+			a = a.Next()
+			s.ExternalIPs = append(s.ExternalIPs, a)
+		}
+		return s
+	}
+	old, held := service("one", "old", 9, 1, ports, addresses), service("one", "held", 1, 10_001, ports, addresses)
+	held.HeldExternalIPs = held.ExternalIPs[addresses-10:]
+	w := &world.Snapshot{Now: now, Services: []*world.Service{old, service("one", "new", 8, 20_001, ports, addresses), held,
+		service("two", "other", 0, 80, 1, 0)}}
+	w.Pools = []*world.Pool{{Name: "external", ExternalIPs: true, AutoAssign: true, Created: now,
+		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := Allocate(w, nil, func(string, netip.Addr) (id world.ShardID, ok bool) { return id, false })
+	runtime.ReadMemStats(&after)
+	const most = 64 << 20
+	if took := after.TotalAlloc - before.TotalAlloc; took > most {
+		t.Errorf("took %d MB, want at most %d", took>>20, most>>20)
+	}
+	for name, want := range map[string]int{"old": addresses, "held": 10, "new": 15} {
+		got := d.Services[world.Key{Namespace: "one", Name: name}]
+		if len(got.External) != want {
+			t.Errorf("%s: %d addresses of spec.externalIPs, want %d: %s", name, len(got.External), want, got.Message)
+		}
+		if refused := strings.Contains(got.Message, "exceed the limit of 100000"); refused != (want < addresses) {
+			t.Errorf("%s: message %q", name, got.Message)
+		}
+	}
+	if got := d.Services[world.Key{Namespace: "two", Name: "other"}]; len(got.Addrs) != 1 {
+		t.Errorf("the Service of the other tenant has no address: %+v", got)
+	}
+}
