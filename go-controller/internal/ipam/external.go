@@ -50,13 +50,28 @@ func (al *allocator) keepExternals(owns []ownership) []external {
 // disabled pool continues to serve all addresses that it has.
 func (al *allocator) assignExternalIPs(out []external) {
 	for i, s := range al.services {
+		refused := 0
 		for j, a := range s.ExternalIPs {
-			if c := &out[i].claims[j]; !c.held {
-				al.claim(i, a, c)
+			c := &out[i].claims[j]
+			if c.held || refused >= maxRefused && !al.servesExternals(a) {
+				continue
+			}
+			if al.claim(i, a, c); !c.held {
+				refused++
 			}
 		}
 		out[i].collect(s)
 	}
+}
+
+// maxRefused is the number of refused addresses of a Service after which those that no Service may have are not
+// explained any more. Tenants list them without limit, and a message takes longer than all else.
+const maxRefused = 100
+
+// servesExternals reports whether a pool serves an address of spec.externalIPs.
+func (al *allocator) servesExternals(a netip.Addr) bool {
+	p := al.poolOf(a)
+	return p != nil && p.ExternalIPs
 }
 
 // keepExternal lets a Service keep an address of spec.externalIPs, unless the pool reserves the address for another

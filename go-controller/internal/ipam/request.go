@@ -114,12 +114,12 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 // deny returns why p, the owner of an address that the field by requests, does not let a Service have it, or an empty
 // reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
 func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
-	s, subject := al.services[service], fmt.Sprintf("%s: address %s", by, a)
+	s, subject := al.services[service], func() string { return fmt.Sprintf("%s: address %s", by, a) }
 	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
-		return ReasonNotAdmitted, subject + ": " + why
+		return ReasonNotAdmitted, subject() + ": " + why
 	}
 	if why := al.contested(a); contests && why != "" {
-		return ReasonAddressConflict, subject + " is " + why
+		return ReasonAddressConflict, subject() + " is " + why
 	}
 	if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return ReasonAddressExcluded, by + ": address " + why
@@ -127,18 +127,18 @@ func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contest
 	if c := al.cooldowns[a]; c != nil && !c.has[s.Key] {
 		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
 			"(spec.reuseDelay)",
-			subject, p.Name, c.of[0], formatTime(c.end()))
+			subject(), p.Name, c.of[0], formatTime(c.end()))
 	}
 	return al.occupied(service, a, subject)
 }
 
 // occupied returns why a Service can't have an address that other Services have, or an empty reason if it can.
-func (al *allocator) occupied(service int, a netip.Addr, subject string) (Reason, string) {
+func (al *allocator) occupied(service int, a netip.Addr, subject func() string) (Reason, string) {
 	other, why := al.conflictingHolder(a, service)
 	if why == "" {
 		return "", ""
 	}
-	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", subject, al.services[other].Key) +
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", subject(), al.services[other].Key) +
 		notShared(al.services[service], why)
 }
 
