@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -33,6 +34,20 @@ func collision(t target) error {
 	if !local.IsValid() {
 		return nil
 	}
+	foreign := slices.DeleteFunc(connections(local, t), own)
+	if len(foreign) == 0 {
+		return nil
+	}
+	// A connection of this process may have been closed before own looked for it. Then it is established no longer.
+	still := connections(local, t)
+	if slices.ContainsFunc(foreign, func(inode uint32) bool { return slices.Contains(still, inode) }) {
+		return errCollision{local, t.addr}
+	}
+	return nil
+}
+
+// connections returns the inodes of the sockets of established connections from an address to a target, on its port.
+func connections(local netip.Addr, t target) (inodes []uint32) {
 	family := uint8(unix.AF_INET)
 	if t.addr.Is6() {
 		family = unix.AF_INET6
@@ -45,11 +60,11 @@ func collision(t target) error {
 		from, _ := netip.AddrFromSlice(s.ID.Source)
 		to, _ := netip.AddrFromSlice(s.ID.Destination)
 		if s.State == tcpEstablished && s.ID.DestinationPort == t.neighbor.Port &&
-			from.Unmap() == local.WithZone("") && to.Unmap() == t.addr.WithZone("") && !own(s.INode) {
-			return errCollision{local, t.addr}
+			from.Unmap() == local.WithZone("") && to.Unmap() == t.addr.WithZone("") {
+			inodes = append(inodes, s.INode)
 		}
 	}
-	return nil
+	return inodes
 }
 
 // own reports whether this process has a socket, by its inode (proc(5)).

@@ -48,8 +48,9 @@ type connection struct {
 	retimed chan struct{}
 
 	mu sync.Mutex
-	// openTimeout is openWait, except in tests.
-	openTimeout time.Duration
+	// openTimeout is openWait, and lastRead, which is how long the last messages of both sides are awaited, is cease,
+	// except in tests.
+	openTimeout, lastRead time.Duration
 	// router and ours are nil until they are connected.
 	router, ours *net.TCPConn
 	ends         bool
@@ -75,7 +76,8 @@ func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
 	return &connection{
 		listener: d, wake: wake, writeLock: make(chan struct{}, 1),
 		joined: make(chan struct{}), attached: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
-		retimed: make(chan struct{}, 1), openTimeout: openWait, hold: openWait, keepalive: n.Keepalive,
+		retimed: make(chan struct{}, 1), openTimeout: openWait, lastRead: cease, hold: openWait,
+		keepalive: n.Keepalive,
 		seen: connState{phase: Active, since: time.Now()},
 	}, nil
 }
@@ -255,10 +257,10 @@ func (l *connection) receive(n bgp.Neighbor) {
 	}
 	if _, ours := l.conns(); ours != nil { // Then gobgp closes its end.
 		_ = ours.CloseWrite()
-		_ = ours.SetReadDeadline(time.Now().Add(cease))
+		_ = ours.SetReadDeadline(time.Now().Add(l.lastRead))
 	}
 	// A socket that is closed with unread data resets the connection, and the last messages may be lost.
-	_ = router.SetReadDeadline(time.Now().Add(cease))
+	_ = router.SetReadDeadline(time.Now().Add(l.lastRead))
 	_, _ = io.Copy(io.Discard, router)
 }
 

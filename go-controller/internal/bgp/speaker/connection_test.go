@@ -53,12 +53,16 @@ func probeListener(t *testing.T, address string) *net.TCPConn {
 }
 
 // newTestConnection returns a connection, and the ends that a router and gobgp have.
-func newTestConnection(t *testing.T, n bgp.Neighbor) (l *connection, router, speaker *net.TCPConn) {
+func newTestConnection(t *testing.T, n bgp.Neighbor, change ...func(*connection)) (l *connection, router,
+	speaker *net.TCPConn) {
 	t.Helper()
 	ours, router := pair(t)
 	l, err := newConnection(n, func() {})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(l)
 	}
 	l.attach(ours, localOf(ours, ""))
 	go l.run(n)
@@ -198,7 +202,7 @@ func TestConnectionDeliversCease(t *testing.T) {
 // If our own write fails because the router has closed the connection, its NOTIFICATION is still read.
 func TestConnectionReportsTheRoutersReason(t *testing.T) {
 	t.Parallel()
-	l, router, speaker := newTestConnection(t, victim())
+	l, router, speaker := newTestConnection(t, victim(), func(l *connection) { l.lastRead = await.Limit })
 	conn, _ := l.conns()
 	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func (l *connection) forwardToRouter(n bgp.Neighbor) {
 	l.beginClose(l.copyToRouter(n))
 	if router, _ := l.conns(); router != nil {
 		_ = router.CloseWrite()
-		_ = router.SetReadDeadline(time.Now().Add(cease))
+		_ = router.SetReadDeadline(time.Now().Add(l.lastRead))
 	}
 }
 
