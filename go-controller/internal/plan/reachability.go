@@ -42,7 +42,8 @@ type nodeClaim struct {
 }
 
 // NewReachability returns the Reachability of a snapshot. What several nodes claim belongs to the node that the
-// slice names; otherwise to the first node by name, and of overlapping subnets, the narrowest counts.
+// slice names; otherwise to the first node by name, and of overlapping subnets that are left (world.PodSubnetsOf), the narrowest
+// counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
@@ -54,6 +55,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
 	}
 	zones, hostsOf := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase), world.HostsOf(w.Nodes)
+	podSubnetsOf := world.PodSubnetsOf(w.Nodes)
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {
 			continue
@@ -69,7 +71,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 			r.claims[nodeClaim{node: n.Name, own: h.Addr}] = true
 		}
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
-			r.addSubnets(n, f)
+			r.addSubnets(n, f, podSubnetsOf(n))
 		}
 	}
 	for _, lengths := range r.lengths {
@@ -78,13 +80,12 @@ func NewReachability(w *world.Snapshot) *Reachability {
 	return r
 }
 
-func (r *Reachability) addSubnets(n *world.Node, f world.Family) {
-	known := false
-	for _, p := range n.PodSubnets {
+func (r *Reachability) addSubnets(n *world.Node, f world.Family, subnets []netip.Prefix) {
+	known := slices.ContainsFunc(n.PodSubnets, func(p netip.Prefix) bool { return world.FamilyOf(p.Addr()) == f })
+	for _, p := range subnets {
 		if world.FamilyOf(p.Addr()) != f {
 			continue
 		}
-		known = true
 		if other, ok := r.subnets[p]; !ok || n.Name < other {
 			r.subnets[p] = n.Name
 		}

@@ -30,9 +30,9 @@ import (
 
 const (
 	// minPause combines events in quick succession into one computation. restShare limits the share of the time spent
-	// on computations.
-	minPause  = 20 * time.Millisecond
-	restShare = 9
+	// on computations, and maxPause the delay of the next one, which may be that of another tenant.
+	minPause, maxPause = 20 * time.Millisecond, 2 * time.Second
+	restShare          = 9
 )
 
 // Options configure an Agent.
@@ -170,7 +170,7 @@ func (a *Agent) follow(ctx context.Context) {
 		}
 		start := time.Now()
 		a.decide()
-		rest.Reset(max(minPause, restShare*time.Since(start)))
+		rest.Reset(min(max(minPause, restShare*time.Since(start)), maxPause))
 	}
 }
 

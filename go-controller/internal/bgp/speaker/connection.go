@@ -78,7 +78,7 @@ func newConnection(n bgp.Neighbor, wake func()) (*connection, error) {
 		joined: make(chan struct{}), attached: make(chan struct{}), ending: make(chan struct{}), done: make(chan struct{}),
 		retimed: make(chan struct{}, 1), openTimeout: openWait, lastRead: cease, hold: openWait,
 		keepalive: n.Keepalive,
-		seen: connState{phase: Active, since: time.Now()},
+		seen:      connState{phase: Active, since: time.Now()},
 	}, nil
 }
 

@@ -165,11 +165,12 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	}
 	cluster.PodNets = p.podNets
 	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
-	hostsOf := world.HostsOf(slices.Collect(maps.Values(p.nodes)))
+	nodes := slices.Collect(maps.Values(p.nodes))
+	hostsOf, podSubnetsOf := world.HostsOf(nodes), world.PodSubnetsOf(nodes)
 	for _, n := range p.nodes {
 		if n.Chassis != "" {
-			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: hostsOf(n), PodSubnets: n.PodSubnets,
-				Transit: n.Transit})
+			f.Nodes = append(f.Nodes, plan.Node{Name: n.Name, Chassis: n.Chassis, Hosts: hostsOf(n),
+				PodSubnets: podSubnetsOf(n), Transit: n.Transit})
 		}
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
