@@ -116,7 +116,7 @@ const maxShareable = 100
 // shared returns an address of other Services that a Service can share: the first one taken among those of the pools.
 func (al *allocator) shared(f world.Family, pools []*pool, r allocationRequest) (netip.Addr, bool) {
 	service, s := r.service, al.services[r.service]
-	if s.SharingKey == "" {
+	if s.SharingKey == "" || len(s.Ports) > MaxSharedPorts {
 		return netip.Addr{}, false
 	}
 	own, all := al.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
