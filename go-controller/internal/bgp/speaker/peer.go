@@ -245,7 +245,8 @@ func (p *peer) startDiscovery(ctx context.Context, on string) {
 		return
 	}
 	ctx, p.cancelDiscovery = context.WithCancel(ctx)
-	go unnumbered.Seek(ctx, on, func(link unnumbered.Link, err error) {
+	works := func() bool { return p.State().Phase == Established }
+	go unnumbered.Seek(ctx, on, works, func(link unnumbered.Link, err error) {
 		if ctx.Err() == nil {
 			p.setDiscovered(found{link, err})
 		}
