@@ -69,8 +69,8 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 			return printable.Command("kubectl edit l2domain %s   # spec.subnets: those of an interface of node %s", d.Name,
 				out.Name)
 		}
-		return printable.Command("ovs-vsctl set Open_vSwitch . external-ids:ovn-bridge-mappings=%s:BRIDGE   # on node %s, "+
-			"with the pairs that it has; or name one of them in spec.physicalNetwork", d.Spec.PhysicalNetwork, out.Name)
+		return printable.Command("kubectl edit l2domain %s   # spec.physicalNetwork: a network in ovn-bridge-mappings of "+
+			"node %s; or add %s:BRIDGE to those (docs/tasks/segment.md)", d.Name, out.Name, d.Spec.PhysicalNetwork)
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)
 	case v1alpha1.ExcludedFaulty:

@@ -58,8 +58,7 @@ func (p *path) addClients() {
 		link.State, link.Reason = Broken, v1alpha1.ReasonFamilyUnavailable
 		link.Message = fmt.Sprintf("the client has an %s address, and the Service has none", world.FamilyOf(from))
 		link.Command = p.kubectl(`patch service %s -p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`, p.object.Name)
-	case from.IsValid() && p.restricted(ranges) &&
-		!slices.ContainsFunc(ranges[world.FamilyOf(from)], func(r netip.Prefix) bool { return r.Contains(from) }):
+	case from.IsValid() && !p.admits(from):
 		link.State, link.Reason = Broken, ReasonClientNotAdmitted
 		link.Message = fmt.Sprintf("the client is in none of spec.loadBalancerSourceRanges: %s", joined(texts))
 		link.Command = p.kubectl("patch service %s --type=json -p %s", p.object.Name,
@@ -75,6 +74,13 @@ func (p *path) addClients() {
 			"known whether replies find a way to it")
 	}
 	p.add(link)
+}
+
+// admits reports whether the source ranges of the Service admit a client.
+func (p *path) admits(from netip.Addr) bool {
+	ranges := plan.SourceRanges(p.service.SourceRanges)
+	return !p.restricted(ranges) || slices.ContainsFunc(ranges[world.FamilyOf(from)],
+		func(r netip.Prefix) bool { return r.Contains(from) })
 }
 
 // restricted reports whether the ranges of plan.SourceRanges keep clients from an address that the question is about.
@@ -155,7 +161,7 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 	case total == 0:
 		return v1alpha1.ReasonNoEndpoints, "no Pod with an address has the labels of spec.selector: " + selector,
 			p.kubectl("get pods -o wide -l %s", selector)
-	case p.lacksPorts(counts):
+	case len(p.portsWithoutSlice(counts)) == len(p.service.Ports):
 		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
 			"no container has the name in targetPort", p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
@@ -215,6 +221,12 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.State = Warning
 		link.Reason, why, link.Command = p.whyIdle(idle)
 		link.Message += fmt.Sprintf("; the Service is not reachable over %s: %s", idle[0].family, why)
+	}
+	if missing := p.portsWithoutSlice(counts); len(missing) > 0 {
+		link.State, link.Reason = Warning, ReasonNoEndpointPort
+		link.Message += fmt.Sprintf("; no EndpointSlice has port %s of the Service: no container has the name in targetPort",
+			joined(missing))
+		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
 	var without, dead []string
 	fault := ""
@@ -280,19 +292,18 @@ func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 	return counts, nodes
 }
 
-// lacksPorts reports whether no EndpointSlice with endpoints of these families has a port of the Service.
-func (p *path) lacksPorts(counts endpointCounts) bool {
-	for _, slice := range p.service.Slices {
-		if !slices.ContainsFunc(counts, func(c familyCount) bool { return c.family == slice.Family }) {
-			continue
-		}
-		for _, port := range p.service.Ports {
-			if len(slice.Endpoints) > 0 && slices.ContainsFunc(slice.Ports, func(o world.Port) bool {
-				return o.Name == port.Name && o.Protocol == port.Protocol
-			}) {
-				return false
-			}
+// portsWithoutSlice returns the ports of the Service that no EndpointSlice with endpoints of these families has.
+func (p *path) portsWithoutSlice(counts endpointCounts) (missing []string) {
+	for _, port := range p.service.Ports {
+		if !slices.ContainsFunc(p.service.Slices, func(slice *world.Slice) bool {
+			return len(slice.Endpoints) > 0 &&
+				slices.ContainsFunc(counts, func(c familyCount) bool { return c.family == slice.Family }) &&
+				slices.ContainsFunc(slice.Ports, func(o world.Port) bool {
+					return o.Name == port.Name && o.Protocol == port.Protocol
+				})
+		}) {
+			missing = append(missing, fmt.Sprintf("%d/%s", port.Port, port.Protocol))
 		}
 	}
-	return true
+	return missing
 }

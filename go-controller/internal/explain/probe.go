@@ -68,10 +68,20 @@ func (p *path) addProbes() {
 		o := p.Probes[at]
 		failed := slices.DeleteFunc(slices.Clone(p.Probes), func(other Probe) bool { return other.Reason != o.Reason })
 		message := fmt.Sprintf("no connection to %s%s: %s", targets(failed), p.from(o), o.Message)
-		if !slices.ContainsFunc(p.links, func(l Link) bool { return l.State == Broken || l.State == Unknown }) {
+		command := p.mendProbe(o)
+		switch faulty := func(l Link) bool { return l.State == Broken || l.State == Unknown }; {
+		case o.From.IsValid() && !p.admits(o.From):
+			message += "; spec.loadBalancerSourceRanges do not admit this machine"
+			command = p.kubectl("get service %s -o jsonpath={.spec.loadBalancerSourceRanges}", p.Service.Name)
+		case slices.ContainsFunc(p.links, func(l Link) bool { return l.Reason == ReasonNoEndpointPort }):
+			message += "; see the warning about endpoints"
+		case slices.ContainsFunc(p.links, faulty):
+		case o.Reason == ReasonRefused:
+			message += "; the cluster shows no fault: do the Pods listen on targetPort?"
+		default:
 			message += "; the cluster shows no fault, so look at the way from here to it"
 		}
-		p.broken(LinkProbe, thisMachine, o.Reason, message, p.mendProbe(o))
+		p.broken(LinkProbe, thisMachine, o.Reason, message, command)
 	}
 }
 

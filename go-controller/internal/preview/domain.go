@@ -55,6 +55,14 @@ func (a attachment) segment() string {
 // movement is a change of the attachments of addresses.
 type movement struct{ from, to attachment }
 
+// movementOf returns the movement between two attachments. On another segment, next hops do not matter.
+func movementOf(from, to attachment) movement {
+	if from.network != to.network || from.vlan != to.vlan {
+		from.hop, to.hop = netip.Addr{}, netip.Addr{}
+	}
+	return movement{from, to}
+}
+
 // consequence returns what a movement of addresses means for their clients. known means that the agents of all nodes
 // report their bridges.
 func (m movement) consequence(addresses int, known bool) (Effect, string) {

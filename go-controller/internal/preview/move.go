@@ -42,7 +42,7 @@ func Move(o *objects.Objects, key world.Key, node, id string, now time.Time) (mo
 	if objects.Named(o.Nodes, node) == nil {
 		return nil, fmt.Sprintf("node %q does not exist", node)
 	}
-	was := decideOn(o, now)
+	was := decideOn(o, o, now)
 	used, reason := was.shardsOf(key)
 	if reason != "" {
 		return nil, reason
@@ -79,7 +79,7 @@ func Move(o *objects.Objects, key world.Key, node, id string, now time.Time) (mo
 		after.Domains[i] = requesting(d, m.Request)
 	}
 	slices.SortFunc(moves, func(a, b DomainMove) int { return strings.Compare(a.Domain, b.Domain) })
-	for _, d := range decideOn(after, now).Layout.Domains {
+	for _, d := range decideOn(after, o, now).Layout.Domains {
 		requested := slices.ContainsFunc(moves, func(m DomainMove) bool { return m.Domain == d.Spec.Name })
 		if requested && d.Move.State == world.MoveFailed {
 			return nil, fmt.Sprintf("L2Domain %s: %s", d.Spec.Name, d.Move.Message)

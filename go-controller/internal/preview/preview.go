@@ -57,8 +57,9 @@ type ServiceChange struct {
 	Effect   Effect   `json:"effect"`
 	Messages []string `json:"messages"`
 	// groups are what the messages say, with several Services as the subject. Messages of changes that matter, which
-	// are always shown by name, have an empty one.
-	groups []string
+	// are always shown by name, have an empty one. effects are those of the messages.
+	groups  []string
+	effects []Effect
 }
 
 // ShardChange is a shard whose gateways change.
@@ -79,8 +80,10 @@ type SessionChange struct {
 	Peer   string   `json:"peer"`
 	Opened []string `json:"opened,omitempty"`
 	Closed []string `json:"closed,omitempty"`
-	// Reopened sessions have settings that need a new session.
+	// Reopened sessions have settings that need a new session. Kept ones still have the settings of before the last edit,
+	// and stay open if this edit restores them.
 	Reopened []string `json:"reopened,omitempty"`
+	Kept     []string `json:"kept,omitempty"`
 	// Adjusted sessions have other settings and stay open.
 	Adjusted []string `json:"adjusted,omitempty"`
 	// Rollout is how the nodes reopen their sessions, and how the edit is undone.
@@ -128,14 +131,14 @@ type decision struct {
 	survey *bgp.Survey
 }
 
-// decideOn decides about a cluster whose guards have probed all addresses, and in which OVN has the ports of new
-// L2Domains.
-func decideOn(o *objects.Objects, now time.Time) *decision {
+// decideOn decides about a cluster whose guards have probed all addresses, and in which OVN has the ports of L2Domains
+// that are new or, since another version of the cluster, on another physical network.
+func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	w := o.Snapshot(now)
 	for i, n := range w.Nodes {
 		settled := *n
 		settled.Guarded = false
-		settled.Localnets = withPorts(n.Localnets, o.Domains)
+		settled.Localnets = withPorts(n.Localnets, o.Domains, since.Domains)
 		w.Nodes[i] = &settled
 	}
 	var state decide.State
@@ -143,17 +146,18 @@ func decideOn(o *objects.Objects, now time.Time) *decision {
 	return &decision{d, d.BGP.Survey()}
 }
 
-// withPorts adds the localnet ports of L2Domains that no controller has processed to those that a guard reports.
-func withPorts(have map[string]world.Localnet, domains []*v1alpha1.L2Domain) map[string]world.Localnet {
+// withPorts adds the localnet ports of L2Domains that no controller has processed since another version to those that a
+// guard reports.
+func withPorts(have map[string]world.Localnet, domains, since []*v1alpha1.L2Domain) map[string]world.Localnet {
 	if have == nil {
 		return nil
 	}
 	all := maps.Clone(have)
 	for _, d := range domains {
-		if name := plan.LocalnetPort(d.Name); len(d.Status.Conditions) == 0 {
-			if _, reported := all[name]; !reported {
-				all[name] = world.Localnet{}
-			}
+		name, was := plan.LocalnetPort(d.Name), objects.Named(since, d.Name)
+		if _, reported := all[name]; len(d.Status.Conditions) == 0 && !reported ||
+			was != nil && was.Spec.PhysicalNetwork != d.Spec.PhysicalNetwork {
+			all[name] = world.Localnet{}
 		}
 	}
 	return all
@@ -167,7 +171,7 @@ func (c *Changes) Add(e *objects.Edited) {
 
 // Compare returns what changes between two versions of a cluster.
 func Compare(before, after *objects.Objects, now time.Time) *Changes {
-	was, is := decideOn(before, now), decideOn(after, now)
+	was, is := decideOn(before, before, now), decideOn(after, before, now)
 	c := &Changes{Problems: newProblems(was, is)}
 	old := map[world.Key]*world.Service{}
 	for _, s := range was.World.Services {
@@ -181,7 +185,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		before, after := was.announcements(old[s.Key]), is.announcements(s)
 		for a, b := range before {
 			if n := after[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
-				moved[movement{b.attachment, n.attachment}]++
+				moved[movementOf(b.attachment, n.attachment)]++
 			}
 		}
 		change := compareService(was, is, s, before, after)
@@ -315,11 +319,11 @@ func compareSessions(was, is *decision) []SessionChange {
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		old, now := was.sessions(node), is.sessions(node)
 		for peer, session := range now {
-			of(peer).add(node, old[peer], session)
+			of(peer).add(node, old[peer], session, was.World.Sessions[node][peer].Outdated)
 		}
 		for peer, session := range old {
 			if now[peer] == nil {
-				of(peer).add(node, session, nil)
+				of(peer).add(node, session, nil, false)
 			}
 		}
 	}
@@ -359,8 +363,9 @@ func (d *decision) sessions(node string) map[string]*bgp.Session {
 	return out
 }
 
-// add adds what changes between two versions of the session of a node. One of them may be nil, for no session.
-func (c *SessionChange) add(node string, old, now *bgp.Session) {
+// add adds what changes between two versions of the session of a node. One of them may be nil, for no session. outdated
+// means that the session has the settings of a version before both.
+func (c *SessionChange) add(node string, old, now *bgp.Session, outdated bool) {
 	var before, after map[netip.Prefix]bgp.Attributes
 	if old != nil {
 		before = old.Routes
@@ -373,6 +378,8 @@ func (c *SessionChange) add(node string, old, now *bgp.Session) {
 		c.Opened = append(c.Opened, node)
 	case now == nil:
 		c.Closed = append(c.Closed, node)
+	case !now.Neighbor.SameSession(old.Neighbor) && outdated:
+		c.Kept = append(c.Kept, node)
 	case !now.Neighbor.SameSession(old.Neighbor):
 		c.Reopened = append(c.Reopened, node)
 	case now.Neighbor != old.Neighbor || !sameBFD(now.BFD, old.BFD):
@@ -382,7 +389,7 @@ func (c *SessionChange) add(node string, old, now *bgp.Session) {
 }
 
 func (c *SessionChange) isEmpty() bool {
-	return len(c.Opened)+len(c.Closed)+len(c.Reopened)+len(c.Adjusted)+c.Added+c.Withdrawn+c.Altered == 0
+	return len(c.Opened)+len(c.Closed)+len(c.Reopened)+len(c.Kept)+len(c.Adjusted)+c.Added+c.Withdrawn+c.Altered == 0
 }
 
 // rollout describes how nodes reopen Established sessions (v1alpha1.SessionTurnLease).

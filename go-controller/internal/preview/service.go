@@ -121,6 +121,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	c, created := ServiceChange{Service: s.Key.String(), Effect: Alters}, before == nil
 	add := func(e Effect, group, format string, args ...any) {
 		c.Messages, c.groups = append(c.Messages, fmt.Sprintf(format, args...)), append(c.groups, group)
+		c.effects = append(c.effects, e)
 		if e == Loses || e == Gains && c.Effect == Alters {
 			c.Effect = e
 		}
@@ -150,6 +151,8 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	remark := is.Allocation.Services[s.Key]
 	if last := was.Allocation.Services[s.Key]; remark.Message != last.Message || remark.Reason != last.Reason {
 		switch {
+		case len(remark.Addrs) == 0 && len(before) > 0:
+			add(Loses, "", "has no address: %s: %s", remark.Reason, remark.Message)
 		case len(remark.Addrs) == 0:
 			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
 		case remark.Reason != "":

@@ -88,7 +88,7 @@ func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
 	for _, s := range c.Services {
 		for i, m := range s.Messages {
 			if s.Effect == e && groups[s.groups[i]] == nil {
-				lines = append(lines, fmt.Sprintf("%-7s %s: %s", e, s.Service, m))
+				lines = append(lines, fmt.Sprintf("%-7s %s: %s", s.effects[i], s.Service, m))
 			}
 		}
 	}
@@ -132,6 +132,7 @@ func (s *SessionChange) text(all bool) string {
 		what  string
 	}{
 		{s.Opened, "open"}, {s.Closed, "close"}, {s.Reopened, "close and open again"},
+		{s.Kept, "stay open, if this restores the settings that they still have from before the last edit,"},
 		{s.Adjusted, "change without closing"},
 	} {
 		if len(part.nodes) > 0 {

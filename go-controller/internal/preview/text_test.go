@@ -15,9 +15,10 @@ func TestTextIsBounded(t *testing.T) {
 		c.Refused = append(c.Refused, fmt.Sprintf("IPAddressPool p%02d: would be refused", i))
 		c.Problems = append(c.Problems, fmt.Sprintf("IPAddressPool p%02d: overlaps", i))
 		c.Services = append(c.Services,
-			ServiceChange{fmt.Sprintf("a/%02d", i), Alters, []string{"moved " + fmt.Sprint(i)}, []string{""}},
-			ServiceChange{fmt.Sprintf("b/%02d", i), Loses, []string{"lost " + fmt.Sprint(i)}, []string{""}},
-			ServiceChange{fmt.Sprintf("c/%02d", i), Gains, []string{"gets 10.0.0.1"}, []string{"get an address"}})
+			ServiceChange{fmt.Sprintf("a/%02d", i), Alters, []string{"moved " + fmt.Sprint(i)}, []string{""}, []Effect{Alters}},
+			ServiceChange{fmt.Sprintf("b/%02d", i), Loses, []string{"lost " + fmt.Sprint(i)}, []string{""}, []Effect{Loses}},
+			ServiceChange{fmt.Sprintf("c/%02d", i), Gains, []string{"gets 10.0.0.1"}, []string{"get an address"},
+				[]Effect{Gains}})
 		c.Shards = append(c.Shards, ShardChange{Shard: fmt.Sprintf("lan/%d", i), From: "n1", To: "n2"},
 			ShardChange{Shard: fmt.Sprintf("lan/%d", 100+i), From: "n1", To: "n1"})
 	}

@@ -79,6 +79,8 @@ type Advertisement struct {
 // PeerSession is the state of a node's session with a peer, as the node reports it.
 type PeerSession struct {
 	Established bool
+	// Outdated means that an Established session has settings of before an edit of the peer.
+	Outdated bool
 	// Unknown means that the last report of the node has expired. Problem is the reason.
 	Unknown bool
 	// Problem is the reason why the session is not Established, as far as the node knows.

@@ -210,7 +210,8 @@ func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 	sessions := make(map[string]world.PeerSession, len(s.Status.Sessions))
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{
-			Established: session.State == v1alpha1.BGPEstablished, BFDProblem: Truncate(session.BFDError, maxForeignText),
+			Established: session.State == v1alpha1.BGPEstablished, Outdated: session.Outdated,
+			BFDProblem: Truncate(session.BFDError, maxForeignText),
 		}
 		if !is.Established {
 			is.Problem = Truncate(cmp.Or(session.LastError, "the session is "+string(session.State)), maxForeignText)

@@ -4,12 +4,16 @@ package objects
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -93,6 +97,9 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	}
 	if len(errs) == 0 {
 		complete(next, old, now)
+		if u.GetKind() == "Service" {
+			o.setFamilies(next)
+		}
 		if err := l.set(next); err != nil {
 			errs = []string{err.Error()}
 		}
@@ -116,6 +123,39 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 		errs = append(errs, e.Error())
 	}
 	return next, errs, err
+}
+
+// setFamilies sets spec.ipFamilies of a Service as the API server does (KEP-563), by the families of the cluster's
+// Services and nodes.
+func (o *Objects) setFamilies(service map[string]any) {
+	spec, _ := service["spec"].(map[string]any)
+	if spec == nil || spec["ipFamilies"] != nil {
+		return
+	}
+	families := []any{string(corev1.IPv4Protocol)}
+	for _, s := range o.Services {
+		if len(s.Spec.IPFamilies) > 0 {
+			families[0] = string(s.Spec.IPFamilies[0])
+		}
+		if len(s.Spec.IPFamilies) > 1 {
+			break
+		}
+	}
+	dual := slices.ContainsFunc(o.Services, func(s *corev1.Service) bool { return len(s.Spec.IPFamilies) > 1 }) ||
+		slices.ContainsFunc(o.Nodes, func(n *corev1.Node) bool {
+			subnets := convert.Node(n, convert.Options{}).PodSubnets
+			return slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Addr().Is4() }) &&
+				slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Addr().Is6() })
+		})
+	if policy, _ := spec["ipFamilyPolicy"].(string); dual && policy != "" &&
+		policy != string(corev1.IPFamilyPolicySingleStack) {
+		other := corev1.IPv6Protocol
+		if families[0] == string(other) {
+			other = corev1.IPv4Protocol
+		}
+		families = append(families, string(other))
+	}
+	spec["ipFamilies"] = families
 }
 
 // complete sets what the API server and controllers write.
