@@ -28,6 +28,8 @@ type apiServer struct {
 	// has set.
 	refused map[string]bool
 	owned   map[string]string
+	// stored are the objects that the API server would store, by resource, if they are not those of the request.
+	stored map[string]string
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,6 +49,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict",`+
 			`"message":"Apply failed with 1 conflict","details":{"causes":[{"reason":"FieldManagerConflict",`+
 			`"field":".spec.addresses","message":"conflict with \"%s\""}]}}`, s.owned[path.Base(path.Dir(r.URL.Path))])
+	case r.Method == http.MethodPatch && s.stored[path.Base(path.Dir(r.URL.Path))] != "":
+		fmt.Fprint(w, s.stored[path.Base(path.Dir(r.URL.Path))])
 	case r.Method == http.MethodPatch && r.URL.Query().Has("dryRun"):
 		if _, err := io.Copy(w, r.Body); err != nil {
 			panic(err)

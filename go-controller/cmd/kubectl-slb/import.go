@@ -136,7 +136,7 @@ func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) er
 		result.Add(metallb.Finding{Severity: metallb.Note, Message: "no cluster was read, so objects of slb.k8s.ovn.org " +
 			"that it has do not count: " + err.Error()})
 	} else {
-		result.Add(cluster.CheckExisting(ctx, t.objects, result.Objects, input.Existing)...)
+		result.Add(cluster.MergeExisting(ctx, t.objects, result.Objects, input.Existing)...)
 	}
 	return printResult(out, result)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,5 +125,23 @@ func TestImportRefusesWrongArguments(t *testing.T) {
 		if out, err := importing(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q\n%s", args, err, want, out)
 		}
+	}
+}
+
+// The output of a dry run is what the cluster would have after the import, so that plan and kubectl apply of it do the
+// same: the API server adds to lists of names.
+func TestDryRunOfAnImportMerges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "metallb.yaml")
+	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const domain = `{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"L2Domain","metadata":{"name":"physnet"},"spec":{` +
+		`"ipAddressPools":%s,"physicalNetwork":"physnet","subnets":[{"cidr":"10.50.0.0/24"},{"cidr":"fd00:50::/64"}]}}`
+	s := &apiServer{items: map[string]string{"l2domains": fmt.Sprintf(domain, `["public"]`)},
+		stored: map[string]string{"l2domains": fmt.Sprintf(domain, `["public","lan"]`)}}
+	out, err := s.run(t, "import metallb --dry-run --segment physnet=10.50.0.0/24,fd00:50::/64 -f "+file)
+	if err != nil || !strings.Contains(out, "  ipAddressPools:\n  - public\n  - lan\n") ||
+		!strings.Contains(out, "kind: L2Domain\nmetadata:\n  name: physnet\n") {
+		t.Errorf("error %v, output\n%s", err, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -37,6 +38,13 @@ func plural(kind string) string {
 // warnings about those of the cluster (existing) that would change. Nothing is written.
 func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
 	existing []*unstructured.Unstructured) []metallb.Finding {
+	return check(ctx, client, objects, existing, func(metallb.Object, *unstructured.Unstructured) error { return nil })
+}
+
+// check is Check, and calls a function with the objects that exist, and what would become of them.
+func check(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
+	existing []*unstructured.Unstructured, exists func(o metallb.Object, after *unstructured.Unstructured) error,
+) []metallb.Finding {
 	var findings []metallb.Finding
 	for _, o := range objects {
 		gvr, name := resourceOf(o)
@@ -63,16 +71,27 @@ func Check(ctx context.Context, client dynamic.Interface, objects []metallb.Obje
 				findings = append(findings, metallb.Finding{Severity: metallb.Warning, Object: name,
 					Message: "exists in the cluster, and the import changes it: " + changes})
 			}
+			if err := exists(o, after); err != nil {
+				findings = append(findings, metallb.Finding{Severity: metallb.Error, Object: name, Message: err.Error()})
+			}
 		}
 	}
 	return findings
 }
 
-// CheckExisting is Check for the objects that exist in the cluster.
-func CheckExisting(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
+// MergeExisting is Check for the objects that exist in the cluster, and gives them the spec that they would have: an
+// import adds to lists of names.
+func MergeExisting(ctx context.Context, client dynamic.Interface, objects []metallb.Object,
 	existing []*unstructured.Unstructured) []metallb.Finding {
 	present := slices.DeleteFunc(slices.Clone(objects), func(o metallb.Object) bool { return find(existing, o) == nil })
-	return Check(ctx, client, present, existing)
+	return check(ctx, client, present, existing, func(o metallb.Object, after *unstructured.Unstructured) error {
+		merged := map[string]any{"apiVersion": after.GetAPIVersion(), "kind": after.GetKind(),
+			"metadata": map[string]any{"name": after.GetName()}, "spec": after.Object["spec"]}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, o); err != nil {
+			return fmt.Errorf("read what the import would make of it: %w", err)
+		}
+		return nil
+	})
 }
 
 // find returns the object of the cluster with the kind and the name of another one; nil if there is none.
