@@ -124,7 +124,7 @@ func (o *importOptions) run(ctx context.Context, in io.Reader, out io.Writer) er
 		ctx, cancel = context.WithTimeout(ctx, offlineTimeout)
 		defer cancel()
 	}
-	t, err := o.readCluster(ctx, &input, offline)
+	t, err := o.readCluster(ctx, &input)
 	if err != nil && !offline {
 		return err
 	}
@@ -150,9 +150,9 @@ type target struct {
 	core    kubernetes.Interface
 }
 
-// readCluster adds what the cluster has to the input: MetalLB's objects if there are no files, our objects, and, unless
-// the conversion is offline, the facts with which they are compared.
-func (o *importOptions) readCluster(ctx context.Context, input *metallb.Input, offline bool) (*target, error) {
+// readCluster adds what the cluster has to the input: MetalLB's objects if there are no files, our objects, and the facts
+// with which they are compared.
+func (o *importOptions) readCluster(ctx context.Context, input *metallb.Input) (*target, error) {
 	config, _, err := o.cluster.config()
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (o *importOptions) readCluster(ctx context.Context, input *metallb.Input, o
 			return nil, err
 		}
 	}
-	if input.Existing, err = cluster.ReadExisting(ctx, t.objects); err != nil || offline {
+	if input.Existing, err = cluster.ReadExisting(ctx, t.objects); err != nil {
 		return t, err
 	}
 	return t, cluster.AddFacts(ctx, t.core, input)
