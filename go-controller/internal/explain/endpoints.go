@@ -228,11 +228,13 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 			joined(missing))
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
-	var without, dead []string
+	var without, dead, silent []string
 	fault := ""
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if p.unreachable(name) {
 			dead = append(dead, name)
+		} else if p.silentSince(name) != "" {
+			silent = append(silent, name)
 		} else if f := p.fault(name, world.EveryNetwork); f != "" {
 			without, fault = append(without, name), f
 		}
@@ -245,6 +247,12 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead: its kubelet has stopped "+
 			"reporting", joined(dead))
 		link.Command = lookAt(dead[0])
+	}
+	if len(silent) > 0 {
+		link.State, link.Reason = Warning, v1alpha1.ReasonNodeSilent
+		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead or cut off: %s", joined(silent),
+			p.silentSince(silent[0]))
+		link.Command = p.ownPods(silent[0])
 	}
 	if len(without) > 0 {
 		// What a route brings to a node is served by OVN-Kubernetes: only layer 2 needs what the guard looks at.

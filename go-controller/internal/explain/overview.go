@@ -237,7 +237,7 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 				continue
 			}
 			is.Sessions++
-			if s.State == v1alpha1.BGPEstablished {
+			if s.State == v1alpha1.BGPEstablished && !isUnknown(n) {
 				is.Established++
 			}
 			if s.Outdated {
@@ -257,6 +257,12 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 				world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
 	}
 	v.out.Peers = append(v.out.Peers, is)
+}
+
+// isUnknown reports whether a node has stopped reporting its sessions.
+func isUnknown(n *v1alpha1.BGPNodeStatus) bool {
+	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionUnknown
 }
 
 // addStopped adds the parts of OVN that do not run.

@@ -35,9 +35,8 @@ func (v *overview) addNodes() {
 		if n == nil || v.unreachable(l.Name) {
 			continue
 		}
-		if objects.Expired(l, v.Now) {
-			add(l.Name, v1alpha1.ReasonNodeSilent, "its guard or agent has not reported since "+
-				l.Spec.RenewTime.UTC().Format(time.RFC3339), v.ownPods(l.Name))
+		if silent := v.silentSince(l.Name); silent != "" {
+			add(l.Name, v1alpha1.ReasonNodeSilent, silent, v.ownPods(l.Name))
 			continue
 		}
 		is := v.objects.Node(n, v.Now)
@@ -45,6 +44,15 @@ func (v *overview) addNodes() {
 			add(l.Name, v1alpha1.ReasonDatabaseUnreachable, is.Agent.Unwritable, v.restartNode(l.Name))
 		}
 	}
+}
+
+// silentSince returns since when the guard or agent of a node has not reported; empty if it reports, or none runs there.
+func (p *path) silentSince(node string) string {
+	l := objects.Named(p.objects.Leases, node)
+	if l == nil || !objects.Expired(l, p.Now) {
+		return ""
+	}
+	return "its guard or agent has not reported since " + l.Spec.RenewTime.UTC().Format(time.RFC3339)
 }
 
 // announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which

@@ -278,7 +278,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 	}
 	if !served {
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
-			Message: "the Service has no usable endpoint, so connections are rejected; " + message}
+			Message: "the Service has no usable endpoint, so no connection is served; " + message}
 	}
 	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
