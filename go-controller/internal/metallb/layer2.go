@@ -31,7 +31,7 @@ func (c *conversion) convertDomains() {
 				continue
 			}
 			c.add(Error, a.String(), "", "physicalNetwork and subnets of an L2Domain can't be derived from MetalLB's objects: "+
-				"give the segment as NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.suggestion(a))
+				"give the segment by --segment NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.suggestion(a))
 		}
 	}
 	// One that lacks a field could announce more than MetalLB does.
