@@ -150,8 +150,8 @@ type target struct {
 	core    kubernetes.Interface
 }
 
-// readCluster adds what the cluster has to the input: MetalLB's objects if there are no files, our objects, and the facts
-// with which they are compared.
+// readCluster adds what the cluster has to the input: MetalLB's objects if there are no files, our objects, and the
+// facts with which they are compared.
 func (o *importOptions) readCluster(ctx context.Context, input *metallb.Input) (*target, error) {
 	config, _, err := o.cluster.config()
 	if err != nil {

@@ -46,7 +46,7 @@ func (v *overview) addNodes() {
 	}
 }
 
-// silentSince returns since when the guard or agent of a node has not reported; empty if it reports, or none runs there.
+// silentSince returns since when the guard or agent of a node has not reported; empty if it reports, or none runs.
 func (p *path) silentSince(node string) string {
 	l := objects.Named(p.objects.Leases, node)
 	if l == nil || !objects.Expired(l, p.Now) {

@@ -20,7 +20,8 @@ func TestSharedExternalsAreBounded(t *testing.T) {
 	const ports, addresses = 2000, 2500
 	now := time.Unix(1_700_000_000, 0)
 	service := func(namespace, name string, age int, first, ports, addresses int) *world.Service {
-		s := &world.Service{Key: world.Key{Namespace: namespace, Name: name}, Created: now.Add(time.Duration(-age) * time.Hour),
+		s := &world.Service{Key: world.Key{Namespace: namespace, Name: name},
+			Created:  now.Add(time.Duration(-age) * time.Hour),
 			Families: []world.Family{world.IPv4}, SharingKey: "key"}
 		for i := range ports {
 			s.Ports = append(s.Ports, world.Port{Protocol: world.TCP, Port: uint16(first + i)})
@@ -34,8 +35,8 @@ func TestSharedExternalsAreBounded(t *testing.T) {
 	}
 	old, held := service("one", "old", 9, 1, ports, addresses), service("one", "held", 1, 10_001, ports, addresses)
 	held.HeldExternalIPs = held.ExternalIPs[addresses-10:]
-	w := &world.Snapshot{Now: now, Services: []*world.Service{old, service("one", "new", 8, 20_001, ports, addresses), held,
-		service("two", "other", 0, 80, 1, 0)}}
+	late := service("one", "new", 8, 20_001, ports, addresses)
+	w := &world.Snapshot{Now: now, Services: []*world.Service{old, late, held, service("two", "other", 0, 80, 1, 0)}}
 	w.Pools = []*world.Pool{{Name: "external", ExternalIPs: true, AutoAssign: true, Created: now,
 		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}
 	var before, after runtime.MemStats

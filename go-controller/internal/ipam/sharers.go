@@ -69,8 +69,8 @@ func (d *distinction) otherThan(value string) int {
 func (st *state) sharersOf(a netip.Addr) *sharers {
 	sh := st.sharers[a]
 	if sh == nil {
-		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), selectors: newDistinction(), namespaces: newDistinction(), local: newDistinction(),
-			joined: newDistinction()}
+		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), selectors: newDistinction(),
+			namespaces: newDistinction(), local: newDistinction(), joined: newDistinction()}
 		st.sharers[a] = sh
 		st.addSharer(sh, a, st.holder[a])
 	}

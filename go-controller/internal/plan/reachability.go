@@ -11,9 +11,9 @@ import (
 )
 
 // Reachability tells which endpoints have replies that return: on which node they are, and whether as a pod or as the
-// node itself. Only the address is trusted: nodeName in a slice is a claim of its writer. But if several nodes claim the
-// address, it is that of the node in the slice, if that is one of them: a kubelet can claim addresses of other nodes and
-// of their pods in its Node, and would receive what is sent to them.
+// node itself. Only the address is trusted: nodeName in a slice is a claim of its writer. But if several nodes claim
+// the address, it is that of the node in the slice, if that is one of them: a kubelet can claim addresses of other
+// nodes and of their pods in its Node, and would receive what is sent to them.
 type Reachability struct {
 	// trustSlices is set if nothing is checked and slices are trusted.
 	trustSlices bool
@@ -41,9 +41,9 @@ type nodeClaim struct {
 	own  netip.Addr
 }
 
-// NewReachability returns the Reachability of a snapshot. What several nodes claim belongs to the node that the
-// slice names; otherwise to the first node by name, and of overlapping subnets that are left (world.PodSubnetsOf), the narrowest
-// counts.
+// NewReachability returns the Reachability of a snapshot. What several nodes claim belongs to the node that the slice
+// names; otherwise to the first node by name, and of overlapping subnets that are left (world.PodSubnetsOf), the
+// narrowest counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints

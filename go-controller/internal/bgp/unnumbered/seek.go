@@ -51,8 +51,8 @@ func (p *peer) advertised(local, from netip.Addr, now time.Time, works bool) boo
 }
 
 // Seek discovers the router on an interface until the context ends. It reports the link when a router is found or
-// changes, and an error, with the zero Link, as long as discovery is impossible. works reports whether there is a session
-// with the router that was found.
+// changes, and an error, with the zero Link, as long as discovery is impossible. works reports whether there is a
+// session with the router that was found.
 func Seek(ctx context.Context, on string, works func() bool, report func(Link, error)) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
