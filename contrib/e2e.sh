@@ -11,6 +11,11 @@ if [[ ${E2E_TARGET:-} == ovnkube && (-z ${OVNKUBE:-} || -z ${OVNKUBE_CRDS:-}) ]]
 	echo "e2e: skipped on $network: OVNKUBE and OVNKUBE_CRDS do not say where OVN-Kubernetes is (CONTRIBUTING.md)"
 	exit
 fi
+if [[ ${E2E_TARGET:-} == ovnkube && ${E2E_MODE:-} == central && $("$OVNKUBE" --help 2>&1) != *--enable-interconnect* ]]
+then
+	echo "e2e: skipped on $network: $OVNKUBE has interconnect only (OVN-Kubernetes of 2026)"
+	exit
+fi
 as_root=()
 [[ $(id -u) -eq 0 ]] || as_root=(sudo -E)
 
