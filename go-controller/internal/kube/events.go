@@ -4,6 +4,8 @@ package kube
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +49,7 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name,
 		UID: after.UID}
+	e.allocatedAnother(about, before, after)
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)
 		is := meta.FindStatusCondition(after.Status.Conditions, t.condition)
@@ -62,14 +65,35 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
+	unclaimed := is != nil && is.Reason == v1alpha1.ReasonNoActiveGateway
+	if !unclaimed {
+		e.queue.cancel(about.UID)
+	}
 	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNews(was, is)) {
-		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message})
+		failed := event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message}
+		if unclaimed {
+			e.queue.addLater(failed)
+		} else {
+			e.queue.add(failed)
+		}
 	}
 	if c := conflict(after); c != nil && conflict(before) == nil {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, c.Message})
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was released"})
+	}
+}
+
+// allocatedAnother reports that a Service that had an address, and whose condition stays the same, has a new one.
+func (e *Events) allocatedAnother(about *corev1.ObjectReference, before, after *corev1.Service) {
+	was := convert.Assigned(before)
+	isNew := func(a netip.Addr) bool { return !slices.Contains(was, a) }
+	c := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAllocated)
+	if len(was) > 0 && slices.ContainsFunc(convert.Assigned(after), isNew) && c != nil &&
+		c.Status == metav1.ConditionTrue &&
+		meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionAllocated) {
+		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPAllocated, c.Message})
 	}
 }
 

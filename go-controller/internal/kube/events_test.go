@@ -131,6 +131,82 @@ func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 	}
 }
 
+// kubectl describe shows when a Service got another address.
+func TestAnotherAddressEmitsIPAllocated(t *testing.T) {
+	with := func(addrs ...string) *corev1.Service {
+		s := &corev1.Service{Status: corev1.ServiceStatus{Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllocated,
+			Message: strings.Join(addrs, ", ")}}}}
+		for _, a := range addrs {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a})
+		}
+		return s
+	}
+	for name, test := range map[string]struct {
+		before, after *corev1.Service
+		want          []string
+	}{
+		"another one": {with("10.50.0.100"), with("192.0.2.2"), []string{"IPAllocated 192.0.2.2"}},
+		"a second family": {with("10.50.0.100"), with("10.50.0.100", "fd00:50::100"),
+			[]string{"IPAllocated 10.50.0.100, fd00:50::100"}},
+		"a family less": {with("10.50.0.100", "fd00:50::100"), with("10.50.0.100"), nil},
+		"the first one": {&corev1.Service{}, with("10.50.0.100"), []string{"IPAllocated 10.50.0.100"}},
+		"the same":      {with("10.50.0.100"), with("10.50.0.100"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events Events
+			events.service(test.before, test.after)
+			var got []string
+			for _, e := range events.queue.take(10) {
+				got = append(got, e.reason+" "+e.message)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A gateway needs a moment to claim an address that is new to it: only an address that stays unclaimed is worth a
+// warning.
+func TestUnclaimedAddressEmitsEventAfterDelay(t *testing.T) {
+	step := func(status metav1.ConditionStatus, reason string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: corev1.ServiceStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAnnounced, Status: status, Reason: reason}}}}
+	}
+	announced := step(metav1.ConditionTrue, v1alpha1.ReasonAnnounced)
+	unclaimed := step(metav1.ConditionFalse, v1alpha1.ReasonNoActiveGateway)
+	failed := step(metav1.ConditionFalse, v1alpha1.ReasonNoSession)
+	for name, test := range map[string]struct {
+		next *corev1.Service
+		want []string
+	}{
+		"it stays unclaimed":          {unclaimed, []string{v1alpha1.EventAnnouncementFailed}},
+		"it is claimed":               {announced, []string{v1alpha1.EventAnnounced}},
+		"it fails for another reason": {failed, []string{v1alpha1.EventAnnouncementFailed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var events Events
+				events.service(announced, unclaimed)
+				if got := events.queue.take(10); len(got) > 0 {
+					t.Errorf("events %+v before the delay", got)
+				}
+				events.service(unclaimed, test.next)
+				<-time.After(2 * claimDelay)
+				synctest.Wait()
+				var got []string
+				for _, e := range events.queue.take(10) {
+					got = append(got, e.reason)
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 func TestDomainEmitsNoStableGatewayOnce(t *testing.T) {
 	ready := func(reason string) *v1alpha1.L2Domain {
 		d := &v1alpha1.L2Domain{}
