@@ -204,8 +204,19 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 			link.Message += "; " + first.Message
 			link.Command = p.mend(d, first)
 		}
+	case len(s.Gateways)-len(p.deadOf(s.Gateways)) < v1alpha1.MinGatewaysForFailover:
+		dead := p.deadOf(s.Gateways)
+		link.State, link.Reason = Warning, v1alpha1.ReasonTooFewGateways
+		link.Message += fmt.Sprintf("; of the %s of the shard, %s may be dead (the kubelet has stopped reporting)",
+			world.Count(len(s.Gateways), "gateway"), joined(dead))
+		link.Command = lookAt(dead[0])
 	}
 	p.add(link)
+}
+
+// deadOf returns those of some nodes whose kubelets have stopped reporting.
+func (p *path) deadOf(nodes []string) []string {
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return !p.unreachable(name) })
 }
 
 // addNoActive adds a shard that no gateway has claimed.

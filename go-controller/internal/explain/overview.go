@@ -181,7 +181,7 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 			if f.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
 				f.Command = v.mend(d, &d.Status.ExcludedNodes[0])
 			}
-			return f, true
+			return f, f.Reason != v1alpha1.ReasonTooFewGateways || !v.lacksDead(d) // The finding of the Node says so.
 		})
 	add := func(f Finding) {
 		f.Object = "L2Domain " + d.Name
@@ -210,6 +210,13 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)
+}
+
+// lacksDead reports whether a domain would have enough gateways if those were alive whose kubelets do not report.
+func (v *overview) lacksDead(d *v1alpha1.L2Domain) bool {
+	return len(d.Status.Shards) > 0 && !slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
+		return len(s.Gateways) < v1alpha1.MinGatewaysForFailover || len(v.deadOf(s.Gateways)) == 0
+	})
 }
 
 func (v *overview) addPool(p *v1alpha1.IPAddressPool) {

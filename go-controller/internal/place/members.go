@@ -166,9 +166,10 @@ func (d *Domain) noGatewayReason() string {
 // addWarnings records the weaknesses of a domain with these members.
 func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 	warn := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
-	n := len(members)
+	dead := unreachable(members)
+	n, alive := len(members), len(members)-len(dead)
 	if d.Spec.MaxGateways > 0 {
-		n = min(n, d.Spec.MaxGateways)
+		n, alive = min(n, d.Spec.MaxGateways), min(alive, d.Spec.MaxGateways)
 	}
 	switch {
 	case sdn:
@@ -180,6 +181,10 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		warn("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
 			"from another chassis",
 			v1alpha1.MinGatewaysForFailover, n)
+	case alive < v1alpha1.MinGatewaysForFailover:
+		d.TooFewGateways = true
+		warn("%s may be dead (the kubelet has stopped reporting), which leaves a shard %s, fewer than %d", some(dead),
+			world.Count(alive, "gateway"), v1alpha1.MinGatewaysForFailover)
 	}
 	switch d.best(members) {
 	case fit:
@@ -264,6 +269,17 @@ func silentMembers(members []*world.Node) string {
 		}
 	}
 	return some(names)
+}
+
+// unreachable returns the names of the members whose kubelets have stopped reporting.
+func unreachable(members []*world.Node) []string {
+	var names []string
+	for _, n := range members {
+		if n.Unreachable {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // some returns as many names of members as fit into a condition.
