@@ -226,7 +226,7 @@ func pluginPlans(t *testing.T, c *cluster) {
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"=")
 	p.expect(t, "undrain n2", 0, "node n2 still drains: label "+corev1.LabelNodeExcludeBalancers)
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"-")
-	p.expect(t, "undrain n2", 0, "node n2 no longer drains")
+	p.expect(t, "undrain n2", 0, "node n2 does not drain: it had no annotation "+v1alpha1.AnnotationDrain)
 	eventually(t, "n2 no longer drains", func() bool {
 		return c.kubectl(t, "get", "l2domain", "lan", "-o", excluded) == ""
 	})

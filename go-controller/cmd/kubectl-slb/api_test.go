@@ -89,6 +89,22 @@ func (s *apiServer) run(t *testing.T, command string) (string, error) {
 	return out.String(), err
 }
 
+// undrain says what the node did before.
+func TestUndrainNamesWhatEnds(t *testing.T) {
+	for node, want := range map[string]string{
+		`{"metadata":{"name":"n1"}}`: "node n1 does not drain: it had no annotation slb.k8s.ovn.org/drain\n",
+		`{"metadata":{"name":"n1","annotations":{"slb.k8s.ovn.org/drain":"kernel"}}}`: "node n1 no longer drains\n",
+		`{"metadata":{"name":"n1","annotations":{"slb.k8s.ovn.org/drain":"kernel"}},"spec":{"unschedulable":true,` +
+			`"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`: "node n1 still drains: taint " +
+			"ToBeDeletedByClusterAutoscaler:NoSchedule\n",
+	} {
+		s := &apiServer{items: map[string]string{"nodes": node}}
+		if out, err := s.run(t, "undrain n1"); err != nil || !strings.HasSuffix(out, want) || len(s.patched) != 1 {
+			t.Errorf("%s: error %v, patched %v, output %q, want %q", node, err, s.patched, out, want)
+		}
+	}
+}
+
 // What the user must not read is not taken for empty.
 func TestUnreadIsNotEmpty(t *testing.T) {
 	for command, forbidden := range map[string]string{
@@ -119,7 +135,7 @@ func TestUnreadIsNamed(t *testing.T) {
 		"drain n1 --wait=false": "What moves is not known: not read, because the API server does not allow it: leases\n" +
 			"node n1 drains\n",
 		"undrain n1": "What moves is not known: not read, because the API server does not allow it: leases\n" +
-			"node n1 no longer drains\n",
+			"node n1 does not drain: it had no annotation slb.k8s.ovn.org/drain\n",
 		"status": "Services: 0 of 0 announced\n\nWhat is wrong:\n  unknown Resources leases: NotRead: the API server does " +
 			"not allow them to be read\n\nnote: there is no Lease ovnkube-slb in the namespaces ovn-kubernetes and " +
 			"ovnkube-slb, so it is not known whether a controller runs (it has none without --leader-elect)\n",

@@ -113,7 +113,8 @@ func (o *drainOptions) needs() []string {
 	return []string{"nodes"}
 }
 
-// change shows what an edit of the annotation of a node moves, and makes it. A nil value removes the annotation.
+// change shows what an edit of the annotation of a node moves, and makes it. A nil value removes the annotation. It
+// returns the node as it was before.
 func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clients, *corev1.Node, error) {
 	clients, err := o.connect()
 	if err != nil {
@@ -154,7 +155,7 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")
-		return clients, edited, nil
+		return clients, n, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{v1alpha1.AnnotationDrain: value}}})
@@ -165,7 +166,7 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	if err != nil {
 		return nil, nil, fmt.Errorf("set annotation %s of node %s: %w", v1alpha1.AnnotationDrain, name, err)
 	}
-	return clients, edited, nil
+	return clients, n, nil
 }
 
 func (o *drainOptions) drain(c *cli.Context, name string) error {
@@ -232,11 +233,16 @@ func (o *drainOptions) undrain(c *cli.Context, name string) error {
 	if err != nil || o.dryRun {
 		return err
 	}
+	_, had := n.Annotations[v1alpha1.AnnotationDrain]
+	delete(n.Annotations, v1alpha1.AnnotationDrain)
 	other := convert.Node(n, convert.Options{DrainTaints: convert.DefaultDrainTaints()}).Draining
-	if other != "" {
+	switch {
+	case other != "":
 		fmt.Fprintf(c.App.Writer, "node %s still drains: %s\n", name, other)
-		return nil
+	case !had:
+		fmt.Fprintf(c.App.Writer, "node %s does not drain: it had no annotation %s\n", name, v1alpha1.AnnotationDrain)
+	default:
+		fmt.Fprintf(c.App.Writer, "node %s no longer drains\n", name)
 	}
-	fmt.Fprintf(c.App.Writer, "node %s no longer drains\n", name)
 	return nil
 }

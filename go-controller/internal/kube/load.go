@@ -35,7 +35,7 @@ type loader struct {
 func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, service *world.Key) (*objects.Objects,
 	error) {
 	l := &loader{core: core, ours: ours, out: &objects.Objects{}}
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group // Not one that cancels the others after an error: client-go logs canceled requests as errors.
 	if service != nil {
 		g.Go(func() error { return l.loadService(ctx, *service) })
 	} else {
