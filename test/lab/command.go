@@ -43,6 +43,10 @@ func (l *Lab) Command(ctx context.Context, short string, args ...string) *exec.C
 	return exec.CommandContext(ctx, args[0], args[1:]...)
 }
 
+// ToolEnv returns the environment in which the programs of Open vSwitch and OVN find the daemons and databases of a
+// namespace: those of a node, or "cen" for the databases of central mode.
+func (l *Lab) ToolEnv(short string) []string { return ovsEnv(l.path(short)) }
+
 // Exec runs a command in one of the lab's namespaces and returns its output.
 func (l *Lab) Exec(ctx context.Context, short string, args ...string) (string, error) {
 	return run(ctx, l.inside(short, args...)...)

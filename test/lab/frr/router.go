@@ -174,8 +174,13 @@ func (r Router) Show(ctx context.Context, command string, into any) error {
 	return nil
 }
 
+// Vtysh returns a command that runs vtysh on the router's daemons.
+func (r Router) Vtysh(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, vtysh(r.prefix()), append([]string{"--vty_socket", r.Dir}, args...)...)
+}
+
 func (r Router) vtysh(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, vtysh(r.prefix()), append([]string{"--vty_socket", r.Dir}, args...)...)
+	cmd := r.Vtysh(ctx, args...)
 	var out, diag bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	if err := cmd.Run(); err != nil {

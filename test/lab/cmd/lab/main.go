@@ -43,7 +43,7 @@ func app() *cli.App {
 				Usage: "where labs keep their files"},
 		},
 		Commands: append([]*cli.Command{
-			up(), down(), status(), binaries(), execIn(), kubectl(), nbctl(), sbctl(), probeFrom(),
+			up(), down(), status(), binaries(), execIn(), kubectl(), nbctl(), sbctl(), vtysh(), probeFrom(),
 			onNode("kill", "end a node's switch and ovn-controller by SIGKILL",
 				func(_ context.Context, l *lab.Lab, n string) error {
 					return l.Kill(n)

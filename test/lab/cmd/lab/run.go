@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,7 +60,9 @@ func execIn() *cli.Command {
 			if len(args) < 2 {
 				return nil, errors.New("exec: want a namespace, --, and a command")
 			}
-			return l.Command(c.Context, args[0], args[1:]...), nil
+			cmd := l.Command(c.Context, args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), l.ToolEnv(args[0])...)
+			return cmd, nil
 		})
 }
 
@@ -71,18 +74,29 @@ func kubectl() *cli.Command {
 }
 
 func nbctl() *cli.Command {
-	return through("nbctl", "ovn-nbctl on the lab's northbound database", "ARGUMENTS...",
-		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
-			return exec.CommandContext(c.Context, "ovn-nbctl", append([]string{"--db=" + l.NBSocket()}, c.Args().Slice()...)...),
-				nil
-		})
+	return onDatabase("nbctl", "ovn-nbctl", "northbound", (*lab.Lab).NBSocket)
 }
 
 func sbctl() *cli.Command {
-	return through("sbctl", "ovn-sbctl on the lab's southbound database", "ARGUMENTS...",
+	return onDatabase("sbctl", "ovn-sbctl", "southbound", (*lab.Lab).SBSocket)
+}
+
+// onDatabase returns a command that runs a program on a database of central mode.
+func onDatabase(name, program, database string, socket func(*lab.Lab) string) *cli.Command {
+	return through(name, program+" on the lab's "+database+" database (central mode)", "ARGUMENTS...",
 		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
-			return exec.CommandContext(c.Context, "ovn-sbctl", append([]string{"--db=" + l.SBSocket()}, c.Args().Slice()...)...),
-				nil
+			if l.Network().Zones() {
+				return nil, fmt.Errorf("%s: with interconnect each node has its own: lab exec %s -- %s %s", name, l.Nodes[0].Name,
+					program, strings.Join(c.Args().Slice(), " "))
+			}
+			return exec.CommandContext(c.Context, program, append([]string{"--db=" + socket(l)}, c.Args().Slice()...)...), nil
+		})
+}
+
+func vtysh() *cli.Command {
+	return through("vtysh", "vtysh on the router", "ARGUMENTS...",
+		func(c *cli.Context, l *lab.Lab) (*exec.Cmd, error) {
+			return l.Router().Vtysh(c.Context, c.Args().Slice()...), nil
 		})
 }
 
