@@ -61,8 +61,8 @@ which objects and fields the edit changes, which Services lose, gain or change w
 L2Domains, which shards move, and which BGP sessions and routes change. Equal changes are grouped; those that lose
 something or move to another gateway are named. -o wide lists all. Nothing is written.
 
-Objects of an edit that the API server would refuse are named with field and value, by the rules of this version. The
-rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
+Objects of an edit that the API server would refuse are named with field and value, by the rules of this version; so are
+pools that overlap. The rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
 
 Exit code: 0 nothing is lost, 3 a Service loses something, or clients of an L2Domain lose its addresses, 2 an object
 would be refused, 1 error.
@@ -126,6 +126,13 @@ func (o *planOptions) run(c *cli.Context) error {
 // changes returns what the edit changes. Manifests without a namespace are in the given one.
 func (o *planOptions) changes(before *objects.Objects, namespace string, stdin io.Reader) (*preview.Changes, error) {
 	after, now := before.Clone(), time.Now()
+	// Deletions come first, so that a pool can get addresses of one that is deleted.
+	for _, name := range o.deleted.Value() {
+		kind, object, _ := strings.Cut(name, "/") // validated
+		if !after.Delete(kindOf(kind), object) {
+			return nil, fmt.Errorf("--delete %s: there is no such object", name)
+		}
+	}
 	var edits []*objects.Edited
 	for _, name := range o.files.Value() {
 		read := func() ([]byte, error) { return os.ReadFile(name) } //nolint:gosec // the user names the file
@@ -141,12 +148,6 @@ func (o *planOptions) changes(before *objects.Objects, namespace string, stdin i
 			return nil, fmt.Errorf("--filename %s: %w", name, err)
 		}
 		edits = append(edits, edited)
-	}
-	for _, name := range o.deleted.Value() {
-		kind, object, _ := strings.Cut(name, "/") // validated
-		if !after.Delete(kindOf(kind), object) {
-			return nil, fmt.Errorf("--delete %s: there is no such object", name)
-		}
 	}
 	changes := preview.Compare(before, after, now)
 	for _, e := range edits {

@@ -96,6 +96,28 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 	}
 }
 
+// A pipeline must not apply a pool that the admission policy refuses. Addresses of a pool that the same edit deletes are
+// free.
+func TestPlanOfPoolsThatOverlap(t *testing.T) {
+	s := &apiServer{items: map[string]string{"nodes": node,
+		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"],"autoAssign":true,` +
+			`"sharing":"Namespace"}}`}}
+	file := filepath.Join(t.TempDir(), "edit.yaml")
+	edit := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: fresh}\n" +
+		"spec: {addresses: [10.50.0.96/28]}\n"
+	if err := os.WriteFile(file, []byte(edit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "IPAddressPool fresh: would be refused: spec.addresses: 10.50.0.96/28 overlaps 10.50.0.100-10.50.0.109 " +
+		"of IPAddressPool public\n"
+	if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errRefused) || !strings.Contains(out, want) {
+		t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errRefused, out, want)
+	}
+	if out, err := s.run(t, "plan -f "+file+" --delete ipaddresspool/public"); err != nil {
+		t.Errorf("with the deletion of the other pool: error %v, output\n%s", err, out)
+	}
+}
+
 // Lines fit on a terminal. Those that continue a text stand below it.
 func TestPlanIsWrapped(t *testing.T) {
 	const text = "problem: one two three\nloses   a/b: loses address 10.50.0.1 because of this\n" +

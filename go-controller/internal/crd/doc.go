@@ -6,5 +6,5 @@
 // Invariants:
 //   - The rules are those of dist/manifests/crds. Nothing here repeats one of them.
 //   - Check refuses what an API server with these definitions refuses if a user applies a manifest with kubectl.
-//     Admission policies, which compare several objects, are not evaluated.
+//     Admission policies, which compare several objects, are not evaluated: see package objects.
 package crd

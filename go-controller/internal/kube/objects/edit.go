@@ -95,6 +95,9 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	if err != nil {
 		return err
 	}
+	if len(errs) == 0 && u.GetKind() == "IPAddressPool" {
+		errs = o.overlaps(next)
+	}
 	if len(errs) == 0 {
 		complete(next, old, now)
 		if u.GetKind() == "Service" {

@@ -115,6 +115,53 @@ func TestEditFindsTheObject(t *testing.T) {
 	}
 }
 
+// A pool is refused where the admission policy refuses it (test/api/overlap_test.go).
+func TestEditRefusesOverlappingPools(t *testing.T) {
+	const old = "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: old}\nspec: " +
+		"{addresses: [10.7.0.0/24, 10.7.8.10-10.7.8.99, 'fd00:7::/112'], exclude: [10.7.0.0/28], autoAssign: true, " +
+		"sharing: Namespace}"
+	for name, c := range map[string]struct{ spec, want string }{
+		"an address": {"addresses: [10.0.0.1, 10.7.0.77]", "10.7.0.77 overlaps 10.7.0.0/24 of IPAddressPool old"},
+		"other spelling": {"addresses: ['FD00:7:0::1-fd00:7::2:0']",
+			"FD00:7:0::1-fd00:7::2:0 overlaps fd00:7::/112 of IPAddressPool old"},
+		"partly excluded": {"addresses: [10.7.0.0/27]", "10.7.0.0/27 overlaps 10.7.0.0/24 of IPAddressPool old"},
+		"many": {"addresses: [10.7.0.16, 10.7.0.17, 10.7.0.18, 10.7.0.19]", "10.7.0.16 overlaps 10.7.0.0/24, 10.7.0.17 " +
+			"overlaps 10.7.0.0/24, 10.7.0.18 overlaps 10.7.0.0/24, ... of IPAddressPool old"},
+		"neighbours":                 {spec: "addresses: [10.7.1.0/24, 10.7.8.9, 10.7.8.100-10.7.8.200]"},
+		"what the old pool excludes": {spec: "addresses: [10.7.0.0-10.7.0.15]"},
+		"what both exclude":          {spec: "addresses: [10.7.8.0/24], exclude: [10.7.8.8-10.7.8.100]"},
+	} {
+		o := &Objects{}
+		if _, err := o.Set([]byte(old)); err != nil {
+			t.Fatal(err)
+		}
+		edited, err := o.Edit([]byte("apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: new}\n"+
+			"spec: {"+c.spec+"}"), "shop", time.Unix(0, 0), crd.Check)
+		want := ""
+		if c.want != "" {
+			want = "IPAddressPool new: would be refused: spec.addresses: " + c.want
+		}
+		if err != nil || strings.Join(edited.Refused, "; ") != want || (len(o.Pools) == 1) != (want != "") {
+			t.Errorf("%s: error %v, refused %+v, want %q; %d pools", name, err, edited, want, len(o.Pools))
+		}
+	}
+}
+
+// Of pools that overlap already, all but the spec can be changed.
+func TestEditAcceptsPoolsThatOverlapAlready(t *testing.T) {
+	const pools = "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: a}\nspec: " +
+		"{addresses: [10.7.0.0/24], autoAssign: true, sharing: Namespace}\n"
+	o := &Objects{}
+	if _, err := o.Set([]byte(pools + "---\n" + strings.ReplaceAll(pools, "name: a", "name: b"))); err != nil {
+		t.Fatal(err)
+	}
+	edited, err := o.Edit([]byte(strings.ReplaceAll(pools, "name: a", "name: b, labels: {x: z}")), "shop",
+		time.Unix(0, 0), crd.Check)
+	if err != nil || len(edited.Refused) > 0 || o.Pools[1].Labels["x"] != "z" {
+		t.Errorf("error %v, refused %+v, pools %+v", err, edited, o.Pools)
+	}
+}
+
 // The API server keeps what it has set in a Service and the manifest does not have.
 func TestEditKeepsFieldsOfServices(t *testing.T) {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"},
