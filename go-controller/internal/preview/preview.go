@@ -3,10 +3,7 @@
 package preview
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -73,25 +70,6 @@ type ShardChange struct {
 	// Before and After are the gateways in order.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
-}
-
-// SessionChange is what changes in the sessions with a BGPPeer. The lists are names of nodes.
-type SessionChange struct {
-	Peer   string   `json:"peer"`
-	Opened []string `json:"opened,omitempty"`
-	Closed []string `json:"closed,omitempty"`
-	// Reopened sessions have settings that need a new session. Kept ones still have the settings of before the last edit,
-	// and stay open if this edit restores them.
-	Reopened []string `json:"reopened,omitempty"`
-	Kept     []string `json:"kept,omitempty"`
-	// Adjusted sessions have other settings and stay open.
-	Adjusted []string `json:"adjusted,omitempty"`
-	// Rollout is how the nodes reopen their sessions, and how the edit is undone.
-	Rollout string `json:"rollout,omitempty"`
-	// The numbers of routes, over all nodes.
-	Added     int `json:"routesAdded,omitempty"`
-	Withdrawn int `json:"routesWithdrawn,omitempty"`
-	Altered   int `json:"routesChanged,omitempty"`
 }
 
 // Disrupts reports whether a Service, or the clients of an L2Domain, lose something.
@@ -202,10 +180,13 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	return c
 }
 
-// newProblems returns the problems of objects that only the second decision has.
+// newProblems returns the problems of objects that the second decision has and the first one has not.
 func newProblems(was, is *decision) []string {
 	old := problems(was)
-	return slices.DeleteFunc(problems(is), func(p string) bool { return slices.Contains(old, p) })
+	list := slices.DeleteFunc(problems(is), func(p string) bool { return slices.Contains(old, p) })
+	list = append(list, otherASNs(was, is)...)
+	slices.Sort(list)
+	return list
 }
 
 func problems(d *decision) []string {
@@ -300,121 +281,4 @@ func (d *decision) gateways(id world.ShardID) []string {
 		}
 	}
 	return list
-}
-
-func compareSessions(was, is *decision) []SessionChange {
-	changes := map[string]*SessionChange{}
-	of := func(peer string) *SessionChange {
-		if changes[peer] == nil {
-			changes[peer] = &SessionChange{Peer: peer}
-		}
-		return changes[peer]
-	}
-	nodes := map[string]bool{}
-	for _, d := range []*decision{was, is} {
-		for _, n := range d.World.Nodes {
-			nodes[n.Name] = true
-		}
-	}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		old, now := was.sessions(node), is.sessions(node)
-		for peer, session := range now {
-			of(peer).add(node, old[peer], session, was.World.Sessions[node][peer].Outdated)
-		}
-		for peer, session := range old {
-			if now[peer] == nil {
-				of(peer).add(node, session, nil, false)
-			}
-		}
-	}
-	var list []SessionChange
-	for _, c := range changes {
-		if c.isEmpty() {
-			continue
-		}
-		if was.established(c) > 1 {
-			c.Rollout = rollout()
-		}
-		list = append(list, *c)
-	}
-	slices.SortFunc(list, func(a, b SessionChange) int { return cmp.Compare(a.Peer, b.Peer) })
-	return list
-}
-
-// established returns how many of the sessions that an edit reopens are Established, or may be.
-func (d *decision) established(c *SessionChange) int {
-	n := 0
-	for _, node := range c.Reopened {
-		if s, reported := d.World.Sessions[node][c.Peer]; reported && (s.Established || s.Unknown) {
-			n++
-		}
-	}
-	return n
-}
-
-// sessions returns the sessions of a node by peer, without those that the node closes.
-func (d *decision) sessions(node string) map[string]*bgp.Session {
-	out := map[string]*bgp.Session{}
-	for _, s := range d.BGP.For(node) {
-		if !s.Leaving {
-			out[s.Peer] = &s
-		}
-	}
-	return out
-}
-
-// add adds what changes between two versions of the session of a node. One of them may be nil, for no session. outdated
-// means that the session has the settings of a version before both.
-func (c *SessionChange) add(node string, old, now *bgp.Session, outdated bool) {
-	var before, after map[netip.Prefix]bgp.Attributes
-	if old != nil {
-		before = old.Routes
-	}
-	if now != nil {
-		after = now.Routes
-	}
-	switch {
-	case old == nil:
-		c.Opened = append(c.Opened, node)
-	case now == nil:
-		c.Closed = append(c.Closed, node)
-	case !now.Neighbor.SameSession(old.Neighbor) && outdated:
-		c.Kept = append(c.Kept, node)
-	case !now.Neighbor.SameSession(old.Neighbor):
-		c.Reopened = append(c.Reopened, node)
-	case now.Neighbor != old.Neighbor || !sameBFD(now.BFD, old.BFD):
-		c.Adjusted = append(c.Adjusted, node)
-	}
-	compareRoutes(before, after, c)
-}
-
-func (c *SessionChange) isEmpty() bool {
-	return len(c.Opened)+len(c.Closed)+len(c.Reopened)+len(c.Kept)+len(c.Adjusted)+c.Added+c.Withdrawn+c.Altered == 0
-}
-
-// rollout describes how nodes reopen Established sessions (v1alpha1.SessionTurnLease).
-func rollout() string {
-	limit := world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute")
-	return fmt.Sprintf("Established sessions are reopened on one node after the other: a node waits until the session of "+
-		"the node before it is Established again, at most %s. If it does not come back (kubectl slb bgp), undo the edit "+
-		"within %[1]s: the node opens its session as before, and no other node closes one", limit)
-}
-
-func sameBFD(a, b *bgp.BFD) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func compareRoutes(old, now map[netip.Prefix]bgp.Attributes, c *SessionChange) {
-	for prefix, attributes := range now {
-		before, had := old[prefix]
-		switch {
-		case !had:
-			c.Added++
-		case !attributes.Equal(before):
-			c.Altered++
-		}
-	}
-	for prefix := range old {
-		if _, has := now[prefix]; !has {
-			c.Withdrawn++
-		}
-	}
 }

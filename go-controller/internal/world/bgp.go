@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -52,6 +53,18 @@ type BFDProfile struct {
 	MinimumTTL uint8
 }
 
+// AcceptsASN reports whether nodes open a session if the peer sends an AS number.
+func (p *Peer) AcceptsASN(asn uint32) bool {
+	ours := cmp.Or(p.LocalASN, p.MyASN)
+	switch {
+	case p.PeerASN != 0:
+		return asn == p.PeerASN
+	case p.Internal:
+		return asn == ours
+	}
+	return asn != ours
+}
+
 // Advertisement selects the addresses to advertise, the peers to advertise them to, and the path attributes.
 type Advertisement struct {
 	Name    string
@@ -83,6 +96,8 @@ type PeerSession struct {
 	Outdated bool
 	// Unknown means that the last report of the node has expired. Problem is the reason.
 	Unknown bool
+	// PeerASN is the AS number that the peer has sent, 0 if it is not known.
+	PeerASN uint32
 	// Problem is the reason why the session is not Established, as far as the node knows.
 	Problem string
 	// BFDProblem is why BFD does not work, as far as the node knows; empty if nothing prevents it.

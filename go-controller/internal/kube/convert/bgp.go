@@ -211,7 +211,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{
 			Established: session.State == v1alpha1.BGPEstablished, Outdated: session.Outdated,
-			BFDProblem: Truncate(session.BFDError, maxForeignText),
+			BFDProblem: Truncate(session.BFDError, maxForeignText), PeerASN: uint32(session.PeerASN),
 		}
 		if !is.Established {
 			is.Problem = Truncate(cmp.Or(session.LastError, "the session is "+string(session.State)), maxForeignText)
