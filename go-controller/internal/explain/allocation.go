@@ -107,7 +107,8 @@ func (p *path) addPool() bool {
 // noPool explains why no pool serves a Service that requests none.
 func (p *path) noPool() (reason, message, command string) {
 	if len(p.world.Pools) == 0 {
-		return v1alpha1.ReasonNoPool, "there is no IPAddressPool", "kubectl apply -f docs/examples/pool.yaml   # an example"
+		return v1alpha1.ReasonNoPool, "there is no IPAddressPool", "kubectl apply -f FILE   # an IPAddressPool, as " +
+			"docs/examples/pool.yaml, with addresses that nothing else uses"
 	}
 	var whys []string
 	first := ""

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"cmp"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,9 +130,13 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	resource := strings.ToLower(kind) + "s.slb.k8s.ovn.org"
 	switch c.Reason {
 	case v1alpha1.ReasonDisabledByMode:
-		return p.mendDomain(c.Reason, c.Message, name)
+		return p.mendDomain(c.Reason, c.Message, name, netip.Addr{})
 	case v1alpha1.ReasonNoDomain:
-		return p.mendDomain(c.Reason, c.Message, name) + "   # or select the pool by a BGPAdvertisement"
+		command, separator := p.mendDomain(c.Reason, c.Message, name, netip.Addr{}), "   # "
+		if strings.Contains(command, separator) {
+			separator = "; "
+		}
+		return command + separator + "or select the pool by a BGPAdvertisement"
 	case v1alpha1.ReasonExhausted:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:

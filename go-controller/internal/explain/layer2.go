@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"go4.org/netipx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -29,7 +30,7 @@ func (p *path) addDomain(a netip.Addr) {
 		if c := p.verdictOn(a, string(why)); c != nil && why != place.ReasonNoDomain {
 			text = c.Message // of the controller, which knows its own flags
 		}
-		reason, message, command = string(why), mentioning(a, text), p.mendDomain(string(why), text, pool)
+		reason, message, command = string(why), mentioning(a, text), p.mendDomain(string(why), text, pool, a)
 		if pool == "" {
 			reason, message = v1alpha1.ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
 		}
@@ -72,22 +73,54 @@ func mentioning(a netip.Addr, message string) string {
 	return fmt.Sprintf("%s: %s", a, message)
 }
 
-// mendDomain returns the command that makes a domain serve a pool.
-func (p *path) mendDomain(reason, message, pool string) string {
+// mendDomain returns the command that makes a domain serve an address of a pool, or any of them if it is the zero Addr.
+func (p *path) mendDomain(reason, message, pool string, a netip.Addr) string {
 	switch reason {
 	case v1alpha1.ReasonDisabledByMode:
 		return enable(message)
 	case v1alpha1.ReasonNoDomain:
-		if len(p.objects.Domains) > 0 && pool != "" {
-			return printable.Command("kubectl patch l2domain %s --type=json -p %s", p.objects.Domains[0].Name,
-				fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))
-		}
-		return "kubectl apply -f docs/examples/l2domain.yaml   # an example"
+		return p.addToDomain(pool, a)
 	}
 	if strings.Contains(message, "--enable-l2") {
 		return p.ownPods("") + withAgents
 	}
 	return "kubectl describe l2domains"
+}
+
+// addToDomain returns the command that adds a pool to a domain whose subnets have the address, or an address of the pool
+// if it is the zero Addr. Without such a domain, one must be created. The command does not apply docs/examples, which
+// have another pool and other subnets.
+func (p *path) addToDomain(pool string, a netip.Addr) string {
+	for _, d := range sorted(p.objects.Domains) {
+		switch {
+		case pool == "" || !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }):
+			continue
+		case len(d.Spec.IPAddressPools) == 0:
+			return printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,
+				fmt.Sprintf(`{"spec":{"ipAddressPools":[%q]}}`, pool))
+		}
+		return printable.Command("kubectl patch l2domain %s --type=json -p %s", d.Name,
+			fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))
+	}
+	const create = "kubectl apply -f FILE   # an L2Domain, as docs/examples/l2domain.yaml, with "
+	switch {
+	case !a.IsValid():
+		return printable.Command(create+"pool %s and a subnet of its addresses", pool)
+	case pool == "":
+		return printable.Command(create+"a subnet that contains %s", a)
+	}
+	return printable.Command(create+"pool %s and a subnet that contains %s", pool, a)
+}
+
+// has reports whether a subnet has the address, or an address of the pool if it is the zero Addr.
+func (p *path) has(cidr, pool string, a netip.Addr) bool {
+	if a.IsValid() {
+		return contains(cidr, a)
+	}
+	prefix, err := netip.ParsePrefix(cidr)
+	return err == nil && slices.ContainsFunc(p.world.Pools, func(w *world.Pool) bool {
+		return w.Name == pool && slices.ContainsFunc(w.Ranges, netipx.RangeOfPrefix(prefix).Overlaps)
+	})
 }
 
 func contains(cidr string, a netip.Addr) bool {
