@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // DomainChange is what an edit means for the clients of all addresses of an L2Domain.
@@ -63,21 +66,17 @@ func movementOf(from, to attachment) movement {
 	return movement{from, to}
 }
 
-// consequence returns what a movement of addresses means for their clients. known means that the agents of all nodes
-// report their bridges.
-func (m movement) consequence(addresses int, known bool) (Effect, string) {
+// consequence returns what a movement of addresses means for their clients.
+func (m movement) consequence(addresses int) (Effect, string) {
 	count := world.Count(addresses, "address")
 	switch {
 	case m.from.network != m.to.network || m.from.vlan != m.to.vlan:
-		to, mapping := m.to.segment(), ""
+		to := m.to.segment()
 		if m.to.domain != m.from.domain {
 			to = "L2Domain " + m.to.domain + ", " + to
 		}
-		if m.from.network != m.to.network && !known {
-			mapping = "; which nodes have " + m.to.network + " in ovn-bridge-mappings is not known before the edit"
-		}
 		return Loses, fmt.Sprintf("its addresses move to %s: clients on the present segment (%s) no longer reach %s, "+
-			"unless both are the same segment%s", to, m.from.segment(), count, mapping)
+			"unless both are the same segment", to, m.from.segment(), count)
 	case m.from.hop == m.to.hop:
 		return Alters, ""
 	case !m.to.hop.IsValid():
@@ -90,13 +89,10 @@ func (m movement) consequence(addresses int, known bool) (Effect, string) {
 }
 
 // compareDomains returns what changes in the attachments of the addresses of L2Domains.
-func compareDomains(is *decision, moved map[movement]int) []DomainChange {
+func compareDomains(moved map[movement]int) []DomainChange {
 	changes := map[string]*DomainChange{}
-	known := !slices.ContainsFunc(is.World.Nodes, func(n *world.Node) bool {
-		return n.Chassis != "" && (n.Agent == nil || n.Agent.Bridges == nil)
-	})
 	for m, addresses := range moved {
-		effect, message := m.consequence(addresses, known)
+		effect, message := m.consequence(addresses)
 		if message == "" {
 			continue
 		}
@@ -116,6 +112,41 @@ func compareDomains(is *decision, moved map[movement]int) []DomainChange {
 		list = append(list, *changes[name])
 	}
 	return list
+}
+
+// unreported returns notes about the domains that the edit attaches to a physical network of which no node has reported
+// whether it has it: their gateways are not known. Without agents, which report bridges, what is known of a network is
+// what the controller has written to the status of another domain there.
+func unreported(before *objects.Objects, is *decision) []string {
+	var notes []string
+	for _, d := range is.Layout.Domains {
+		old, network := objects.Named(before.Domains, d.Spec.Name), d.Spec.PhysicalNetwork
+		hasAgent := func(n *world.Node) bool { return n.Agent != nil }
+		isKnown := func(n *world.Node) bool {
+			return slices.Contains(d.Spec.Nodes, n.Name) && (n.Agent != nil && n.Agent.Bridges != nil ||
+				network == objects.GatewayNetwork && n.GatewayBridge != "")
+		}
+		onNetwork := func(o *v1alpha1.L2Domain) bool {
+			return o.Spec.PhysicalNetwork == network && len(o.Status.Conditions) > 0
+		}
+		how := ""
+		switch {
+		case old != nil && old.Spec.PhysicalNetwork == network, is.World.Cluster.OpenShiftSDN, d.DisabledReason != "",
+			len(d.Spec.Nodes) == 0:
+			continue
+		case d.Unserved != "" && is.World.Cluster.NoDatabase && !slices.ContainsFunc(is.World.Nodes, hasAgent):
+			how = printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node   # agents",
+				before.Home())
+		case d.Unserved != "", slices.ContainsFunc(is.World.Nodes, isKnown), slices.ContainsFunc(before.Domains, onNetwork):
+			continue
+		default:
+			how = "ovn-bridge-mappings of the nodes (docs/tasks/segment.md) and, after the edit, " +
+				printable.Command("kubectl describe l2domain %s", d.Spec.Name)
+		}
+		notes = append(notes, fmt.Sprintf("L2Domain %s: no node has reported whether it has physical network %s, so its "+
+			"gateways are not known before the edit: see %s", d.Spec.Name, network, how))
+	}
+	return notes
 }
 
 // text returns the change in one line.

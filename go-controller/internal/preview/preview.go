@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ type Changes struct {
 	Unchanged int             `json:"unchangedServices"`
 	Shards    []ShardChange   `json:"shards,omitempty"`
 	Sessions  []SessionChange `json:"sessions,omitempty"`
-	// Notes are the objects of the edit that decide nothing.
+	// Notes are what is not known before the edit, and the objects of the edit that decide nothing.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -173,9 +174,10 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		}
 		c.Services = append(c.Services, change)
 	}
-	c.Objects, c.Domains = compareObjects(before, after), compareDomains(is, moved)
+	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
+	c.Notes = unreported(before, is)
 	printable.Clean(c)
 	return c
 }
@@ -204,8 +206,8 @@ func problems(d *decision) []string {
 		for _, why := range slices.Concat(domain.Spec.Problems, domain.Problems, domain.Warnings) {
 			list = append(list, "L2Domain "+domain.Spec.Name+": "+why)
 		}
-		if domain.NoGateway != "" {
-			list = append(list, "L2Domain "+domain.Spec.Name+": "+domain.NoGateway)
+		if why := cmp.Or(domain.DisabledReason, domain.Unserved, domain.NoGateway); why != "" {
+			list = append(list, "L2Domain "+domain.Spec.Name+": "+why)
 		}
 	}
 	for _, p := range d.World.Peers {
