@@ -23,7 +23,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -74,7 +73,8 @@ type Controller struct {
 	// repairs limits how often other clients can cause that.
 	repairs *repairs
 
-	// fullPassDue is set if objects other than Services changed.
+	// fullPassDue is set if the last decision lacks a change: of other objects than Services, or one that could not be
+	// amended.
 	fullPassDue atomic.Bool
 
 	// The following fields are used only by the passes.
@@ -267,26 +267,27 @@ func (c *Controller) apply(ctx context.Context) {
 	c.runner.Run(ctx)
 }
 
-// amendPass applies changes of single Services. It returns false if a full pass is needed.
+// amendPass applies changes of single Services. It returns false if a full pass is needed. Then it applies only what
+// need not wait for that pass, such as new endpoints of other Services, and leaves the statuses to it.
 func (c *Controller) amendPass() bool {
-	if c.last == nil || c.fullPassDue.Load() {
+	if c.last == nil {
 		return false
 	}
 	changes, others := c.facts.Changes()
-	if others {
+	topology := c.last.Topology
+	plans, ok := c.state.AmendAll(c.last.Decision, changes, c.fullPassDue.Load() || others)
+	if c.runner != nil {
+		if c.last.Topology != topology && c.synced() {
+			c.runner.Set(c.last.Topology, c.last.Plans, nil)
+		}
+		c.runner.Change(plans)
+	}
+	if !ok {
+		c.fullPassDue.Store(true) // it contains the changes that were taken and not applied
 		return false
 	}
 	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
-	plans := make(map[world.Key]*plan.Service, len(changes))
-	topology := c.last.Topology
 	for key, change := range changes {
-		before := c.last.Plans[key]
-		if !c.state.Amend(c.last.Decision, key, change) {
-			return false
-		}
-		if now := c.last.Plans[key]; now != before {
-			plans[key] = now
-		}
 		statuses[key] = nil
 		if change.Is != nil {
 			statuses[key] = c.last.Service(change.Is)
@@ -297,12 +298,6 @@ func (c *Controller) amendPass() bool {
 		if s, ok := c.state.Planned(key); ok {
 			statuses[key] = c.last.Service(s)
 		}
-	}
-	if c.runner != nil {
-		if c.last.Topology != topology && c.synced() {
-			c.runner.Set(c.last.Topology, c.last.Plans, nil)
-		}
-		c.runner.Change(plans)
 	}
 	c.services.Change(statuses)
 	return true

@@ -42,7 +42,8 @@ func (c *wakeups) wake() {
 
 // passes are the functions that handle wakeups.
 type passes struct {
-	// amend applies changes to the last decision. It returns false if a full pass is needed. full runs a full pass.
+	// amend applies changes to the last decision. It returns false if a full pass is needed, and is called again until
+	// that pass starts. full runs a full pass.
 	amend func() bool
 	full  func()
 	// alive is called periodically as long as wakeups are served.
@@ -50,20 +51,27 @@ type passes struct {
 }
 
 // run handles wakeups until ctx is done. One pass handles all wakeups that arrived before it started. An amendment
-// runs immediately. If it does not suffice, a full pass runs, immediately unless the last full pass has just ended. A
-// full pass also follows amendments after a delay.
+// runs immediately, also while a full pass is due. If it does not suffice, a full pass runs, immediately unless the
+// last one has just ended. A full pass also follows amendments after a delay.
 func (c *wakeups) run(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	idle := time.NewTicker(loop.BeatInterval)
 	defer idle.Stop()
+	// until waits for the earliest start of a full pass that is due, and amends meanwhile what needs no full pass: a
+	// tenant whose changes need one again and again does not delay the endpoints of others.
 	until := func(t time.Time) bool {
 		wait.Reset(time.Until(t))
-		select {
-		case <-ctx.Done():
-			return false
-		case <-wait.C:
-			return true
+		for {
+			p.alive()
+			select {
+			case <-ctx.Done():
+				return false
+			case <-wait.C:
+				return true
+			case <-c.signal:
+				p.amend()
+			}
 		}
 	}
 	confirm := time.NewTimer(0)

@@ -127,6 +127,28 @@ func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 	})
 }
 
+// Changes of one tenant that need a full pass do not delay the amendments of another one, and still get the pass.
+func TestAmendmentsDoNotWaitForDuePass(t *testing.T) {
+	n := &counter{took: time.Second}
+	served(t, n, func(c *wakeups) {
+		c.wake()
+		<-time.After(n.took + minPause/2) // in the pause after the first full pass
+		c.wake()
+		synctest.Wait()
+		n.amendable = true
+		c.wake()
+		synctest.Wait()
+		if n.amends.Load() != 1 || n.full.Load() != 1 {
+			t.Errorf("%d amendments and %d full passes while one is due, want 1 and 1", n.amends.Load(), n.full.Load())
+		}
+		<-time.After(n.took)
+		synctest.Wait()
+		if n.full.Load() != 2 {
+			t.Errorf("%d full passes, want that which was due: 2", n.full.Load())
+		}
+	})
+}
+
 func TestTimerFiresOnceAtLatestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a wakeTimer

@@ -9,10 +9,52 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
+// AmendAll applies changes of Services to an existing decision. It returns the plans that are different now, nil for
+// Services that have none any more, and false if a full decision is needed because the existing one lacks some of the
+// changes. Until then, missing must be set. It means that the decision lacks earlier changes, of Services or of other
+// objects.
+func (m *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missing bool) (
+	plans map[world.Key]*plan.Service, ok bool) {
+	plans = make(map[world.Key]*plan.Service, len(changes))
+	amended := func(key world.Key, amend func() bool) bool {
+		before := d.Plans[key]
+		if !amend() {
+			return false
+		}
+		if now := d.Plans[key]; now != before {
+			plans[key] = now
+		}
+		return true
+	}
+	var others []world.Key
+	for key, c := range changes {
+		if !amended(key, func() bool { return m.amendPlan(d, key, c) }) {
+			others = append(others, key)
+			// What it requests is not given to another Service first.
+			missing = missing || c.SpecChanged
+		}
+	}
+	for _, key := range others {
+		if missing = missing || !amended(key, func() bool { return m.Amend(d, key, changes[key]) }); missing {
+			break
+		}
+	}
+	return plans, !missing
+}
+
 // Amend applies the change of one Service to an existing full decision if the change affects no other Service. The
-// result is the same as that of a new full decision. If Amend returns false, the decision is no longer usable and a
-// new one must be computed.
+// result is the same as that of a new full decision. If Amend returns false, a new decision must be computed. Until
+// then, Topology and Plans stay as they were, and nothing but AmendAll may use the decision.
 func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
+	topology := d.Topology
+	if !m.amend(d, key, c) {
+		d.Topology = topology
+		return false
+	}
+	return true
+}
+
+func (m *State) amend(d *Decision, key world.Key, c world.Change) bool {
 	switch {
 	case c.SpecChanged:
 		return false
@@ -23,16 +65,36 @@ func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	case c.Is == nil:
 		return m.remove(d, c.Was)
 	}
+	return m.change(d, key, c)
+}
+
+// amendPlan is Amend for a decision that may lack other changes: those that Amend refused, and those of nodes, pools
+// and so on. It handles new endpoints of a Service that has a plan, if the decision contains all earlier changes of
+// the Service itself.
+//
+// The result is that of a full decision if the endpoints had changed before the missing changes. This can happen
+// anyway: the API server orders the changes of one object only. The plan has the same addresses and shards as before,
+// and depends on nothing else but the Service and the nodes, as the decision knows them. The full decision that
+// follows contains everything. What takes or frees an address must wait for it, because a missing change may have an
+// older claim to the address.
+func (m *State) amendPlan(d *Decision, key world.Key, c world.Change) bool {
+	return !c.SpecChanged && c.Was != nil && c.Is != nil && m.planned[key].from == c.Was && m.change(d, key, c)
+}
+
+// change amends the decision after a change of the endpoints or of the status. It changes nothing if it returns false.
+func (m *State) change(d *Decision, key world.Key, c world.Change) bool {
 	if !slices.Equal(c.Was.AssignedHosts, c.Is.AssignedHosts) {
 		return false
 	}
-	if !slices.Equal(c.Was.Assigned, c.Is.Assigned) {
-		if len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs) {
-			return false
-		}
+	shown := !slices.Equal(c.Was.Assigned, c.Is.Assigned)
+	if shown && (len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs)) ||
+		!m.replan(d, c.Is) {
+		return false
+	}
+	if shown {
 		delete(m.grants, key)
 	}
-	return m.replan(d, c.Is)
+	return true
 }
 
 func (m *State) add(d *Decision, s *world.Service) bool {

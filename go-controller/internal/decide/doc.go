@@ -7,8 +7,8 @@
 // Invariants:
 //   - A decision depends on the snapshot and on the State. The State keeps only what the API server does not show yet,
 //     the probes in progress, and the delays between status refreshes.
-//   - Amend has the same result as a new decision about the whole snapshot, or returns false. A property test checks
-//     this.
+//   - Amend has the same result as a new decision about the whole snapshot, or returns false. AmendAll has that of a
+//     decision about the changes that it applies, and returns false if others are missing. Property tests check this.
 //   - An equal plan keeps its pointer from one decision to the next, and an equal status in package report keeps its
 //     own. Unchanged plans and statuses are therefore neither compared nor written.
 //   - An address that is announced is never held back again (ADR 8).
