@@ -27,6 +27,7 @@ func (o Outcome) VIPs() []netip.Addr {
 // keepExternals takes the addresses of spec.externalIPs for the Services that own them already, as long as these
 // still list them.
 func (al *allocator) keepExternals(owns []ownership) []external {
+	al.countListing()
 	out := make([]external, len(al.services))
 	for i, s := range al.services {
 		if len(s.ExternalIPs) == 0 {
@@ -82,12 +83,15 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 	s, p := al.services[service], al.poolOf(a)
 	reservedFor, reserved := al.reservations[a]
 	if !c.allocated {
-		if !al.withinShared(a, service) {
+		ports, why := al.portsToShare(a, service)
+		if why != "" {
 			return
 		}
-		if _, why := al.conflictingHolder(a, service); why != "" || reserved && reservedFor != s.Key {
+		if _, why = al.conflictingHolder(a, service); why != "" || reserved && reservedFor != s.Key {
+			al.refusedPorts[service] += ports
 			return
 		}
+		al.sharedPorts[s.Key.Namespace] += ports
 	}
 	if !al.holds(a, service) {
 		al.take(a, service)
@@ -124,27 +128,47 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 	c.held, c.served = true, true
 }
 
-// maxSharedExternals is the maximum number of ports, of the Services of a namespace, that are compared for addresses of
+// maxSharedExternals is the maximum number of ports, of the Services of a namespace, that are indexed for addresses of
 // spec.externalIPs that other Services have, counted for each address. A Service may list thousands of both.
+//
+// Comparisons after which a Service does not get the address are limited separately, to the same number in equal parts
+// for the Services of the namespace: a Service that is refused many addresses takes nothing from a younger one. Each
+// Service is compared at least once.
 const maxSharedExternals = 100_000
 
-// withinShared reports whether a Service may be compared with the holders of an address of spec.externalIPs, and counts
-// the comparison. Services keep what they have before others are compared.
-func (al *allocator) withinShared(a netip.Addr, service int) bool {
+// countListing counts the Services that want to share addresses of spec.externalIPs.
+func (al *allocator) countListing() {
+	for _, s := range al.services {
+		if len(s.ExternalIPs) > 0 && s.SharingKey != "" {
+			al.listing[s.Key.Namespace]++
+		}
+	}
+}
+
+// portsToShare returns the number of ports to compare, and to index if the Service gets the address, before a Service
+// may share an address of spec.externalIPs with its holders. It is 0 if they do not want to share it. why is set if it
+// exceeds a limit. Services keep what they have before others are compared.
+func (al *allocator) portsToShare(a netip.Addr, service int) (ports int, why string) {
 	first, taken := al.holder[a]
 	s := al.services[service]
 	if !taken || first == service || !sameKey(al.services[first], s) {
-		return true
+		return 0, ""
 	}
-	ports := len(s.Ports)
+	ports = len(s.Ports)
 	if sh := al.sharers[a]; sh == nil || sh.ports == nil {
 		ports += len(al.services[first].Ports)
 	}
-	if al.sharedPorts[s.Key.Namespace]+ports > maxSharedExternals {
-		return false
+	namespace := s.Key.Namespace
+	if al.sharedPorts[namespace]+ports > maxSharedExternals {
+		return 0, fmt.Sprintf("in namespace %q, ports x addresses of Services that share external IPs exceed the limit of %d",
+			namespace, maxSharedExternals)
 	}
-	al.sharedPorts[s.Key.Namespace] += ports
-	return true
+	if most := maxSharedExternals / al.listing[namespace]; al.refusedPorts[service] > most {
+		return 0, fmt.Sprintf("ports x addresses that the Service can't share with others exceed the limit of %d for each "+
+			"of %s of namespace %q, so no further ones are compared", most,
+			world.Count(al.listing[namespace], "Service"), namespace)
+	}
+	return ports, ""
 }
 
 // external are the addresses of spec.externalIPs that are served (addrs), those that belong to the Service (held),
@@ -205,17 +229,21 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 	if allocated {
 		return "", ""
 	}
-	if !al.withinShared(a, service) {
-		return ReasonAddressInUse, fmt.Sprintf("%s: address %s: in namespace %q, ports x addresses of Services that share "+
-			"external IPs exceed the limit of %d", externalIPsField, a, s.Key.Namespace, maxSharedExternals)
+	ports, why := al.portsToShare(a, service)
+	if why != "" {
+		return ReasonAddressInUse, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, why)
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
-	if reason, message := al.deny(service, p, a, externalIPsField, false); reason != "" {
-		return reason, message
-	}
+	reason, message := al.deny(service, p, a, externalIPsField, false)
 	used := al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]
-	if p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, service) {
-		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
+	if reason == "" && p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, service) {
+		reason = ReasonQuotaExceeded
+		message = fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}
-	return "", ""
+	if reason != "" {
+		al.refusedPorts[service] += ports
+	} else {
+		al.sharedPorts[s.Key.Namespace] += ports
+	}
+	return reason, message
 }

@@ -14,34 +14,42 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
+var sharedAt = time.Unix(1_700_000_000, 0)
+
+// sharing returns a Service with a sharing key and many ports and addresses of spec.externalIPs.
+func sharing(namespace, name string, age int, first, ports, addresses int) *world.Service {
+	s := &world.Service{Key: world.Key{Namespace: namespace, Name: name},
+		Created:  sharedAt.Add(time.Duration(-age) * time.Hour),
+		Families: []world.Family{world.IPv4}, SharingKey: "key"}
+	for i := range ports {
+		s.Ports = append(s.Ports, world.Port{Protocol: world.TCP, Port: uint16(first + i)})
+	}
+	a := netip.MustParseAddr("10.60.0.0")
+	for range addresses {
+		a = a.Next()
+		s.ExternalIPs = append(s.ExternalIPs, a)
+	}
+	return s
+}
+
+// allocateShared allocates from a pool that serves spec.externalIPs.
+func allocateShared(services ...*world.Service) *Allocation {
+	w := &world.Snapshot{Now: sharedAt, Services: services}
+	w.Pools = []*world.Pool{{Name: "external", ExternalIPs: true, AutoAssign: true, Created: sharedAt,
+		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}
+	return Allocate(w, nil, func(string, netip.Addr) (id world.ShardID, ok bool) { return id, false })
+}
+
 // A tenant has Services that share thousands of addresses of spec.externalIPs and have thousands of ports. The work is
 // bounded, Services that had the addresses keep theirs first, and those of other namespaces do not notice.
 func TestSharedExternalsAreBounded(t *testing.T) {
 	const ports, addresses = 2000, 2500
-	now := time.Unix(1_700_000_000, 0)
-	service := func(namespace, name string, age int, first, ports, addresses int) *world.Service {
-		s := &world.Service{Key: world.Key{Namespace: namespace, Name: name},
-			Created:  now.Add(time.Duration(-age) * time.Hour),
-			Families: []world.Family{world.IPv4}, SharingKey: "key"}
-		for i := range ports {
-			s.Ports = append(s.Ports, world.Port{Protocol: world.TCP, Port: uint16(first + i)})
-		}
-		a := netip.MustParseAddr("10.60.0.0")
-		for range addresses {
-			a = a.Next()
-			s.ExternalIPs = append(s.ExternalIPs, a)
-		}
-		return s
-	}
-	old, held := service("one", "old", 9, 1, ports, addresses), service("one", "held", 1, 10_001, ports, addresses)
+	old, held := sharing("one", "old", 9, 1, ports, addresses), sharing("one", "held", 1, 10_001, ports, addresses)
 	held.HeldExternalIPs = held.ExternalIPs[addresses-10:]
-	late := service("one", "new", 8, 20_001, ports, addresses)
-	w := &world.Snapshot{Now: now, Services: []*world.Service{old, late, held, service("two", "other", 0, 80, 1, 0)}}
-	w.Pools = []*world.Pool{{Name: "external", ExternalIPs: true, AutoAssign: true, Created: now,
-		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}
+	late := sharing("one", "new", 8, 20_001, ports, addresses)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	d := Allocate(w, nil, func(string, netip.Addr) (id world.ShardID, ok bool) { return id, false })
+	d := allocateShared(old, late, held, sharing("two", "other", 0, 80, 1, 0))
 	runtime.ReadMemStats(&after)
 	const most = 64 << 20
 	if took := after.TotalAlloc - before.TotalAlloc; took > most {
@@ -58,5 +66,22 @@ func TestSharedExternalsAreBounded(t *testing.T) {
 	}
 	if got := d.Services[world.Key{Namespace: "two", Name: "other"}]; len(got.Addrs) != 1 {
 		t.Errorf("the Service of the other tenant has no address: %+v", got)
+	}
+}
+
+// A Service that may share none of the addresses takes nothing from younger ones of its namespace. The work for it is
+// bounded all the same.
+func TestRefusedExternalsTakeNothingFromYoungerServices(t *testing.T) {
+	const addresses = 2500
+	old, refused := sharing("one", "old", 9, 1, 10, addresses), sharing("one", "refused", 8, 10, 2000, addresses)
+	d := allocateShared(old, refused, sharing("one", "young", 7, 5001, 10, addresses))
+	for name, want := range map[string]int{"old": addresses, "refused": 0, "young": addresses} {
+		got := d.Services[world.Key{Namespace: "one", Name: name}]
+		if len(got.External) != want {
+			t.Errorf("%s: %d addresses of spec.externalIPs, want %d: %s", name, len(got.External), want, got.Message)
+		}
+	}
+	if n, most := d.allocator.refusedPorts[1], maxSharedExternals/3+len(refused.Ports); n > most {
+		t.Errorf("%d ports compared for the refused Service, want at most %d", n, most)
 	}
 }

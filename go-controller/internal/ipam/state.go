@@ -24,10 +24,14 @@ type state struct {
 	held, external map[world.Key][]netip.Addr
 	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
 	externalSets map[int]map[netip.Addr]bool
-	// selectors are the results of selector, ports those of portsOf, and sharedPorts those of withinShared.
-	selectors   map[int]string
-	ports       map[int]map[portID]bool
-	sharedPorts map[string]int
+	// selectors are the results of selector, ports those of portsOf.
+	selectors map[int]string
+	ports     map[int]map[portID]bool
+	// sharedPorts and refusedPorts count what maxSharedExternals limits, by namespace and by Service. listing counts the
+	// Services of a namespace that want to share addresses of spec.externalIPs.
+	sharedPorts  map[string]int
+	refusedPorts map[int]int
+	listing      map[string]int
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -75,6 +79,8 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		selectors:          make(map[int]string),
 		ports:              make(map[int]map[portID]bool),
 		sharedPorts:        make(map[string]int),
+		refusedPorts:       make(map[int]int),
+		listing:            make(map[string]int),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),
