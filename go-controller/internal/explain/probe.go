@@ -70,7 +70,7 @@ func (p *path) addProbes() {
 		message := fmt.Sprintf("no connection to %s%s: %s", targets(failed), p.from(o), o.Message)
 		command := p.mendProbe(o)
 		switch faulty := func(l Link) bool { return l.State == Broken || l.State == Unknown }; {
-		case o.From.IsValid() && !p.admits(o.From):
+		case p.service != nil && o.From.IsValid() && !p.admits(o.From):
 			message += "; spec.loadBalancerSourceRanges do not admit this machine"
 			command = p.kubectl("get service %s -o jsonpath={.spec.loadBalancerSourceRanges}", p.Service.Name)
 		case slices.ContainsFunc(p.links, func(l Link) bool { return l.Reason == ReasonNoEndpointPort }):
