@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -106,7 +107,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addLeader()
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	v.out.Notes = v.noLeader()
+	v.out.Notes = append(v.foreignSubnets(), v.noLeader()...)
 	printable.Clean(v.out)
 	return v.out
 }
@@ -270,6 +271,18 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 func isUnknown(n *v1alpha1.BGPNodeStatus) bool {
 	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionUnknown
+}
+
+// foreignSubnets returns notes about L2Domains whose subnets do not look like those of their segment. They may be right,
+// so they are no findings.
+func (v *overview) foreignSubnets() []string {
+	var notes []string
+	for _, d := range v.layout.Domains {
+		for _, text := range place.ForeignSubnets(d.Spec, v.world) {
+			notes = append(notes, fmt.Sprintf("L2Domain %s: %s", d.Spec.Name, text))
+		}
+	}
+	return notes
 }
 
 // addStopped adds the parts of OVN that do not run.

@@ -124,7 +124,7 @@ func unreported(before *objects.Objects, is *decision) []string {
 		hasAgent := func(n *world.Node) bool { return n.Agent != nil }
 		isKnown := func(n *world.Node) bool {
 			return slices.Contains(d.Spec.Nodes, n.Name) && (n.Agent != nil && n.Agent.Bridges != nil ||
-				network == objects.GatewayNetwork && n.GatewayBridge != "")
+				network == world.GatewayNetwork && n.GatewayBridge != "")
 		}
 		onNetwork := func(o *v1alpha1.L2Domain) bool {
 			return o.Spec.PhysicalNetwork == network && len(o.Status.Conditions) > 0
@@ -147,6 +147,21 @@ func unreported(before *objects.Objects, is *decision) []string {
 			"gateways are not known before the edit: see %s", d.Spec.Name, network, how))
 	}
 	return notes
+}
+
+// foreignSubnets returns notes about domains whose subnets do not look like those of their segment since the edit.
+func foreignSubnets(was, is *decision) []string {
+	notes := func(d *decision) []string {
+		var list []string
+		for _, domain := range d.Layout.Domains {
+			for _, text := range place.ForeignSubnets(domain.Spec, d.World) {
+				list = append(list, "L2Domain "+domain.Spec.Name+": "+text)
+			}
+		}
+		return list
+	}
+	old := notes(was)
+	return slices.DeleteFunc(notes(is), func(n string) bool { return slices.Contains(old, n) })
 }
 
 // text returns the change in one line.

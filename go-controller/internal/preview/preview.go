@@ -32,7 +32,7 @@ type Changes struct {
 	Unchanged int             `json:"unchangedServices"`
 	Shards    []ShardChange   `json:"shards,omitempty"`
 	Sessions  []SessionChange `json:"sessions,omitempty"`
-	// Notes are what is not known before the edit, and the objects of the edit that decide nothing.
+	// Notes are what is not known before the edit, what may be a mistake in it, and its objects that decide nothing.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -177,7 +177,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
-	c.Notes = unreported(before, is)
+	c.Notes = append(unreported(before, is), foreignSubnets(was, is)...)
 	printable.Clean(c)
 	return c
 }

@@ -4,6 +4,9 @@ package world
 
 import "strings"
 
+// GatewayNetwork is the physical network that OVN-Kubernetes itself maps to the bridge of each node's own gateway.
+const GatewayNetwork = "physnet"
+
 // Bridges maps physical networks to the bridges of a chassis: its ovn-bridge-mappings (ovn-controller(8)).
 type Bridges map[string]string
 

@@ -60,13 +60,13 @@ func TestBridgesOfNodesThatAStatusMayNotList(t *testing.T) {
 
 // Which bridge a new L2Domain on OVN-Kubernetes' own network is on does not depend on a report.
 func TestBridgeOfTheGatewayNetwork(t *testing.T) {
-	d := &v1alpha1.L2Domain{Spec: v1alpha1.L2DomainSpec{PhysicalNetwork: GatewayNetwork}}
+	d := &v1alpha1.L2Domain{Spec: v1alpha1.L2DomainSpec{PhysicalNetwork: world.GatewayNetwork}}
 	n := &world.Node{Name: "n1", GatewayBridge: "br-ex"}
 	if got := bridgeOf(d, n); got != "br-ex" {
 		t.Errorf("bridge %q, want that of the gateway", got)
 	}
 	d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
-	if got := bridgeOf(d, n); got != GatewayNetwork {
+	if got := bridgeOf(d, n); got != world.GatewayNetwork {
 		t.Errorf("bridge %q after the controller has excluded no node, want any bridge", got)
 	}
 }

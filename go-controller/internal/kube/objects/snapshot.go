@@ -164,9 +164,6 @@ func (o *Objects) addBridges(w *world.Snapshot) {
 	}
 }
 
-// GatewayNetwork is the physical network that OVN-Kubernetes itself maps to the bridge of each node's own gateway.
-const GatewayNetwork = "physnet"
-
 // bridgeOf returns the bridge of a node on the network of a domain, empty if there is none. A bridge whose name is not
 // known has that of the network.
 func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
@@ -185,7 +182,7 @@ func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
 		}
 		return d.Spec.PhysicalNetwork
 	}
-	if len(d.Status.Conditions) == 0 && d.Spec.PhysicalNetwork == GatewayNetwork && n.GatewayBridge != "" {
+	if len(d.Status.Conditions) == 0 && d.Spec.PhysicalNetwork == world.GatewayNetwork && n.GatewayBridge != "" {
 		return n.GatewayBridge
 	}
 	isGateway := func(s v1alpha1.ShardStatus) bool { return slices.Contains(s.Gateways, n.Name) }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// ForeignSubnets describes the subnets of a domain that look like those of another network, for example of an example
+// manifest: the domain is on the segment that the nodes themselves are on, and no subnet of a family contains an address
+// of a node. They may be right, as a segment can have several subnets, so no condition reports them. On other segments,
+// nodes need no address.
+func ForeignSubnets(d *world.Domain, w *world.Snapshot) []string {
+	if d.VLAN != 0 || w.Cluster.OpenShiftSDN || len(d.Problems) > 0 {
+		return nil
+	}
+	var nodes []*world.Node
+	for _, n := range w.Nodes {
+		own := d.PhysicalNetwork == world.GatewayNetwork ||
+			n.GatewayBridge != "" && w.Bridges[n.Chassis][d.PhysicalNetwork] == n.GatewayBridge
+		if own && slices.Contains(d.Nodes, n.Name) {
+			nodes = append(nodes, n)
+		}
+	}
+	var foreign []string
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		var subnets, own []string
+		for _, s := range d.Subnets {
+			if world.FamilyOf(s.Prefix.Addr()) == f {
+				subnets = append(subnets, s.Prefix.String())
+			}
+		}
+		for _, n := range nodes {
+			own = append(own, ownNetworks(n, f)...)
+		}
+		contained := slices.ContainsFunc(nodes, func(n *world.Node) bool {
+			return slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return inSubnet(d, a) && world.FamilyOf(a) == f })
+		})
+		if len(subnets) == 0 || len(own) == 0 || contained {
+			continue
+		}
+		slices.Sort(own)
+		foreign = append(foreign, fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own "+
+			"network (%s)", f, strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed)))
+	}
+	return foreign
+}
+
+func inSubnet(d *world.Domain, a netip.Addr) bool {
+	return slices.ContainsFunc(d.Subnets, func(s world.Subnet) bool { return s.Prefix.Contains(a) })
+}
+
+// ownNetworks returns the networks of a family in which a node has its own addresses, or such an address if the length
+// of the network's prefix is not known.
+func ownNetworks(n *world.Node, f world.Family) []string {
+	var networks []string
+	for _, a := range n.External {
+		if world.FamilyOf(a) != f {
+			continue
+		}
+		at := slices.IndexFunc(n.Links, func(link netip.Prefix) bool { return link.Addr() == a })
+		if at < 0 {
+			networks = append(networks, a.String())
+			continue
+		}
+		networks = append(networks, n.Links[at].Masked().String())
+	}
+	return networks
+}
