@@ -51,14 +51,22 @@ const (
 
 // ServiceChange is what changes for a Service.
 type ServiceChange struct {
-	Service  string   `json:"service"`
-	Effect   Effect   `json:"effect"`
-	Messages []string `json:"messages"`
-	// groups are what the messages say, with several Services as the subject. Messages of changes that matter, which
-	// are always shown by name, have an empty one. effects are those of the messages.
-	groups  []string
-	effects []Effect
+	Service  string    `json:"service"`
+	Effect   Effect    `json:"effect"`
+	Messages []Message `json:"messages"`
 }
+
+// Message is one change of a Service. In JSON, it is its text.
+type Message struct {
+	Text   string
+	effect Effect
+	// group is what the message says with several Services as the subject. It is empty for changes that matter, which are
+	// always shown by name.
+	group string
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Message) MarshalText() ([]byte, error) { return []byte(m.Text), nil }
 
 // ShardChange is a shard whose gateways change.
 type ShardChange struct {
@@ -84,8 +92,8 @@ func (c *Changes) Disrupts() bool {
 func (c *Changes) Moves() *Changes {
 	moves := &Changes{Problems: c.Problems, Sessions: c.Sessions}
 	for _, s := range c.Services {
-		if slices.ContainsFunc([]string{"", withOtherNodes, withoutRoutes}, func(group string) bool {
-			return slices.Contains(s.groups, group)
+		if slices.ContainsFunc(s.Messages, func(m Message) bool {
+			return slices.Contains([]string{"", withOtherNodes, withoutRoutes}, m.group)
 		}) {
 			moves.Services = append(moves.Services, s)
 		}

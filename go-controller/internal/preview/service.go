@@ -120,8 +120,7 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 func compareService(was, is *decision, s *world.Service, before, after map[netip.Addr]*announcement) ServiceChange {
 	c, created := ServiceChange{Service: s.Key.String(), Effect: Alters}, before == nil
 	add := func(e Effect, group, format string, args ...any) {
-		c.Messages, c.groups = append(c.Messages, fmt.Sprintf(format, args...)), append(c.groups, group)
-		c.effects = append(c.effects, e)
+		c.Messages = append(c.Messages, Message{fmt.Sprintf(format, args...), e, group})
 		if e == Loses || e == Gains && c.Effect == Alters {
 			c.Effect = e
 		}
@@ -161,7 +160,9 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		}
 	}
 	if c.Effect == Loses {
-		clear(c.groups)
+		for i := range c.Messages {
+			c.Messages[i].group = ""
+		}
 	}
 	return c
 }

@@ -77,18 +77,18 @@ func names(list []string, all bool) string {
 func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
 	groups := map[string][]string{}
 	for _, s := range c.Services {
-		for _, group := range s.groups {
-			if s.Effect == e && group != "" {
-				groups[group] = append(groups[group], s.Service)
+		for _, m := range s.Messages {
+			if s.Effect == e && m.group != "" {
+				groups[m.group] = append(groups[m.group], s.Service)
 			}
 		}
 	}
 	maps.DeleteFunc(groups, func(_ string, services []string) bool { return all || len(services) <= maxGroupNames })
 	var lines []string
 	for _, s := range c.Services {
-		for i, m := range s.Messages {
-			if s.Effect == e && groups[s.groups[i]] == nil {
-				lines = append(lines, fmt.Sprintf("%-7s %s: %s", s.effects[i], s.Service, m))
+		for _, m := range s.Messages {
+			if s.Effect == e && groups[m.group] == nil {
+				lines = append(lines, fmt.Sprintf("%-7s %s: %s", m.effect, s.Service, m.Text))
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,14 +12,14 @@ import (
 // The text names what matters up to a limit, groups the rest, and says how to see all.
 func TestTextIsBounded(t *testing.T) {
 	c := &Changes{}
+	service := func(name string, m Message) ServiceChange { return ServiceChange{name, m.effect, []Message{m}} }
 	for i := range maxNamed + 7 {
 		c.Refused = append(c.Refused, fmt.Sprintf("IPAddressPool p%02d: would be refused", i))
 		c.Problems = append(c.Problems, fmt.Sprintf("IPAddressPool p%02d: overlaps", i))
 		c.Services = append(c.Services,
-			ServiceChange{fmt.Sprintf("a/%02d", i), Alters, []string{"moved " + fmt.Sprint(i)}, []string{""}, []Effect{Alters}},
-			ServiceChange{fmt.Sprintf("b/%02d", i), Loses, []string{"lost " + fmt.Sprint(i)}, []string{""}, []Effect{Loses}},
-			ServiceChange{fmt.Sprintf("c/%02d", i), Gains, []string{"gets 10.0.0.1"}, []string{"get an address"},
-				[]Effect{Gains}})
+			service(fmt.Sprintf("a/%02d", i), Message{"moved " + fmt.Sprint(i), Alters, ""}),
+			service(fmt.Sprintf("b/%02d", i), Message{"lost " + fmt.Sprint(i), Loses, ""}),
+			service(fmt.Sprintf("c/%02d", i), Message{"gets 10.0.0.1", Gains, "get an address"}))
 		c.Shards = append(c.Shards, ShardChange{Shard: fmt.Sprintf("lan/%d", i), From: "n1", To: "n2"},
 			ShardChange{Shard: fmt.Sprintf("lan/%d", 100+i), From: "n1", To: "n1"})
 	}
@@ -42,6 +43,15 @@ func TestTextIsBounded(t *testing.T) {
 	want := len(c.Refused) + len(c.Problems) + len(c.Services) + len(c.Shards) + len(c.Sessions)
 	if wide := c.Text(true); strings.Count(wide, "\n") != want || strings.Contains(wide, "more") {
 		t.Errorf("want %d lines and no groups:\n%s", want, wide)
+	}
+}
+
+// Programs read the messages as strings.
+func TestJSONOfServices(t *testing.T) {
+	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", Gains, "get an address"}}}
+	const want = `{"service":"a/b","effect":"gains","messages":["gets 10.0.0.1"]}`
+	if got, err := json.Marshal(c); err != nil || string(got) != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }
 
