@@ -138,7 +138,8 @@ func (b block) kind() (kind, error) {
 			}
 		}
 		columns := regexp.MustCompile(`^[A-Z()-]+( +[A-Z()-]+)+ *\n`)
-		printed := regexp.MustCompile(`^(loses|changes|moves|\w+/\w+ \(.*\):) `) // by kubectl slb plan, drain, move, explain
+		// What kubectl slb plan, drain, move and explain print.
+		printed := regexp.MustCompile(`^(loses|changes|updates|moves|\w+/\w+ \(.*\):) `)
 		if !strings.ContainsAny(b.text, "─│▶◀▼") && !strings.Contains(b.text, "->") && !columns.MatchString(b.text) &&
 			!printed.MatchString(b.text) {
 			return "", fmt.Errorf("%s: a block marked text without a line or an arrow is no picture, and without the names "+

@@ -160,7 +160,8 @@ func (o *planOptions) changes(before *objects.Objects, namespace string, stdin i
 func shownChanges(text string, paint explain.Paint, width int) string {
 	states := map[string]explain.State{string(preview.Loses): explain.Broken, "problem:": explain.Broken,
 		string(preview.Gains): explain.OK, string(preview.Alters): explain.Warning,
-		string(preview.Created): explain.OK, string(preview.Deleted): explain.Warning}
+		string(preview.Created): explain.OK, string(preview.Updated): explain.Warning,
+		string(preview.Deleted): explain.Warning}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		word, rest, _ := strings.Cut(line, " ")

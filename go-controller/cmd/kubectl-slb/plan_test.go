@@ -90,7 +90,7 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(edit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "changes L2Domain lan: physicalNetwork: physnet, was provider\nloses   L2Domain lan: its addresses move"
+	const want = "updates L2Domain lan: physicalNetwork: physnet, was provider\nloses   L2Domain lan: its addresses move"
 	if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errNotReachable) || !strings.Contains(out, want) {
 		t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errNotReachable, out, want)
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Action is what an edit does to an object.
+// Action is what an edit does to an object, by the verbs of the API. Effects have other words.
 type Action string
 
-// What an edit does to an object.
+// The values of Action.
 const (
 	Created Action = "creates"
-	Changed Action = "changes"
+	Updated Action = "updates"
 	Deleted Action = "deletes"
 )
 
-// ObjectEdit is an object of slb.k8s.ovn.org that the edit creates, changes or deletes.
+// ObjectEdit is an object of slb.k8s.ovn.org that the edit creates, updates or deletes.
 type ObjectEdit struct {
 	// Object is KIND NAME.
 	Object string `json:"object"`
@@ -56,7 +56,7 @@ func edits[T interface {
 	var list []ObjectEdit
 	var none T
 	for _, o := range after {
-		old, e := objects.Named(before, o.GetName()), ObjectEdit{Object: kind + " " + o.GetName(), Action: Changed}
+		old, e := objects.Named(before, o.GetName()), ObjectEdit{Object: kind + " " + o.GetName(), Action: Updated}
 		if old == none {
 			e.Action = Created
 		} else if e.Fields = manifest.Changed(fields(spec(old)), fields(spec(o))); len(e.Fields) == 0 {
