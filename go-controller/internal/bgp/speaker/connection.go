@@ -251,9 +251,9 @@ func (l *connection) receive(n bgp.Neighbor) {
 		l.beginClose(said.reason())
 	case l.isEnding():
 	case f.stage < talking:
-		l.beginClose(reason{closed, unexplained})
+		l.beginClose(reason{text: closed, kind: unexplained})
 	default:
-		l.beginClose(reason{lost, unexplained})
+		l.beginClose(reason{text: lost, kind: unexplained})
 	}
 	if _, ours := l.conns(); ours != nil { // Then gobgp closes its end.
 		_ = ours.CloseWrite()

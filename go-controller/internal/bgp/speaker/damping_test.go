@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
@@ -75,8 +77,28 @@ func (l *limited) lose() State {
 	l.sessionEnded(saw, l.want.Neighbor)
 	l.recordLoss((&receivedNotification{code: 6, subcode: 1}).reason())
 	l.session = nil
-	l.recordLoss(reason{closed, unexplained})
+	l.recordLoss(reason{text: closed, kind: unexplained})
 	return l.published()
+}
+
+// The AS number of a router that is refused because of it is known as long as that is the last error.
+func TestStateHasTheASNumberThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(t)
+		refused := &notificationError{code: packet.BGP_ERROR_OPEN_MESSAGE_ERROR, text: "another AS number", asn: 65000}
+		l.recordLoss(refused.reason())
+		if s := l.published(); s.PeerASN != 65000 || s.LastError != refused.text {
+			t.Errorf("after an OPEN that is refused: %+v", s)
+		}
+		l.recordLoss(reason{text: closed, kind: unexplained})
+		if s := l.published(); s.PeerASN != 65000 || s.LastError != refused.text {
+			t.Errorf("after a connection that the router has closed: %+v", s)
+		}
+		l.recordLoss(reason{text: "BFD is down", kind: detected})
+		if s := l.published(); s.PeerASN != 0 {
+			t.Errorf("after another error: %+v", s)
+		}
+	})
 }
 
 func TestSessionsThatDoNotLastCountAsDown(t *testing.T) {

@@ -174,12 +174,12 @@ func (errClosed) Error() string { return closed }
 // dialReason returns the reason why a router was not connected.
 func dialReason(err error) reason {
 	if errors.As(err, &errClosed{}) {
-		return reason{closed, unexplained}
+		return reason{text: closed, kind: unexplained}
 	}
 	if errors.As(err, &errCollision{}) {
-		return reason{err.Error(), detected}
+		return reason{text: err.Error(), kind: detected}
 	}
-	return reason{err.Error(), unreachable}
+	return reason{text: err.Error(), kind: unreachable}
 }
 
 // settle waits for the first data from a router or for it to close, and consumes no data.

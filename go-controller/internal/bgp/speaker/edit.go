@@ -21,7 +21,7 @@ func (p *peer) change(ctx context.Context, to target) {
 		p.outdated = true // The session continues with the old target and the wanted routes.
 	case to.neighbor.Resumes(p.session.neighbor):
 		p.retry, p.damping = time.Time{}, damping{}
-		p.session.connection.beginClose(reason{renewed, detected})
+		p.session.connection.beginClose(reason{text: renewed, kind: detected})
 		p.session.connection.close()
 		p.end(ctx, "")
 	default:

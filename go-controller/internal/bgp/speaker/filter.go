@@ -61,6 +61,8 @@ type notificationError struct {
 	code, subcode uint8
 	data          []byte
 	text          string
+	// asn is the AS number in an OPEN that is not acceptable because of it.
+	asn uint32
 	// suppressed suppresses the NOTIFICATION: a NOTIFICATION must not be answered with one (RFC 4271 section 6.4).
 	suppressed bool
 }
@@ -77,9 +79,9 @@ func (r *notificationError) Error() string { return r.text }
 // reason returns why the session ends. An OPEN that is not acceptable stays so until a configuration changes.
 func (r *notificationError) reason() reason {
 	if r.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR {
-		return reason{r.text, standing}
+		return reason{text: r.text, kind: standing, asn: r.asn}
 	}
-	return reason{r.text, detected}
+	return reason{text: r.text, kind: detected}
 }
 
 // messageLength checks a header and returns the length of the message (RFC 4271 section 6.1).

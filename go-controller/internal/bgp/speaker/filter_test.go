@@ -86,6 +86,8 @@ func TestFilter(t *testing.T) {
 		out   string
 		sends []byte
 		says  string
+		// asn is the AS number because of which the OPEN is refused.
+		asn uint32
 	}{
 		{name: "a session, and the router closes", in: [][]byte{open, keepalive(), keepalive()},
 			out: "open keepalive keepalive"},
@@ -136,11 +138,14 @@ func TestFilter(t *testing.T) {
 		{name: "a second OPEN", in: [][]byte{open, keepalive(), open}, out: "open keepalive", sends: []byte{5, 3},
 			says: "unexpected message of type 1"},
 		{name: "another AS number", in: [][]byte{openOf(t, 65000, 90, "192.0.2.2")}, sends: []byte{2, 2},
-			says: "as number mismatch expected 64512, received 65000"},
+			says: "as number mismatch expected 64512, received 65000", asn: 65000},
+		{name: "another AS number of four octets", in: [][]byte{openOf(t, 23456, 90, "192.0.2.2",
+			packet.NewCapFourOctetASNumber(4200000000))}, sends: []byte{2, 2},
+			says: "as number mismatch expected 64512, received 4200000000", asn: 4200000000},
 		{name: "our AS number, and want an external one", n: func(n *bgp.Neighbor) {
 			n.PeerASN, n.Dynamic = 0, bgp.ExternalASN
 		}, in: [][]byte{openOf(t, 64500, 90, "192.0.2.2")}, sends: []byte{2, 2},
-			says: "64500, as ours: want an external one"},
+			says: "64500, as ours: want an external one", asn: 64500},
 		{name: "no hold time", in: [][]byte{openOf(t, 64512, 0, "192.0.2.2")}, out: "open"},
 		{name: "a hold time that is too short", in: [][]byte{openOf(t, 64512, 2, "192.0.2.2")}, sends: []byte{2, 6},
 			says: "unacceptable hold time 2"},
@@ -175,6 +180,9 @@ func TestFilter(t *testing.T) {
 		var sends []byte
 		if r := (*notificationError)(nil); errors.As(err, &r) && r.notification() != nil {
 			sends = r.notification()[headerLength:]
+			if r.reason().asn != c.asn {
+				t.Errorf("%s: the reason has AS number %d, want %d", c.name, r.reason().asn, c.asn)
+			}
 		}
 		if !bytes.Equal(sends, c.sends) {
 			t.Errorf("%s: the router receives %v, want %v", c.name, sends, c.sends)

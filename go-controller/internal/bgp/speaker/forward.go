@@ -27,7 +27,7 @@ func (l *connection) forwardToRouter(n bgp.Neighbor) {
 func (l *connection) copyToRouter(n bgp.Neighbor) reason {
 	ours, err := l.listener.accept(joinWait)
 	if err != nil {
-		return reason{fmt.Sprintf("the BGP server did not connect: %v", err), detected}
+		return reason{text: fmt.Sprintf("the BGP server did not connect: %v", err), kind: detected}
 	}
 	l.mu.Lock()
 	l.ours = ours
@@ -48,7 +48,7 @@ func (l *connection) copyToRouter(n bgp.Neighbor) reason {
 	for {
 		m, err := next(in, buf)
 		if err != nil {
-			return reason{"the BGP server closed the session", detected}
+			return reason{text: "the BGP server closed the session", kind: detected}
 		}
 		if m[typeAt] == packet.BGP_MSG_OPEN {
 			setHold(m, n.Hold)
@@ -82,7 +82,8 @@ func (l *connection) onSent(m []byte) {
 		l.change(func() { l.seen.keepaliveSent = true })
 		signal(l.retimed)
 	case packet.BGP_MSG_NOTIFICATION:
-		l.beginClose(reason{"sent notification: " + notificationName(m[headerLength], m[headerLength+1]), detected})
+		name := notificationName(m[headerLength], m[headerLength+1])
+		l.beginClose(reason{text: "sent notification: " + name, kind: detected})
 	}
 }
 
@@ -110,12 +111,12 @@ func (l *connection) write(router *net.TCPConn, out []byte) (reason, bool) {
 	case err == nil:
 		return reason{}, true
 	case !errors.As(err, &slow) || !slow.Timeout():
-		return reason{lost, unexplained}, false
+		return reason{text: lost, kind: unexplained}, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.lastWrite.IsZero() {
-		return reason{"the peer accepted no data before the session was closed", detected}, false
+		return reason{text: "the peer accepted no data before the session was closed", kind: detected}, false
 	}
-	return reason{fmt.Sprintf("the peer accepted no data for the hold time of %s", hold), detected}, false
+	return reason{text: fmt.Sprintf("the peer accepted no data for the hold time of %s", hold), kind: detected}, false
 }

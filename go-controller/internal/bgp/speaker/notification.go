@@ -81,7 +81,7 @@ func (n *receivedNotification) reason() reason {
 			kind = standing
 		}
 	}
-	return reason{n.Error(), kind}
+	return reason{text: n.Error(), kind: kind}
 }
 
 // notificationName returns the names of a code and a subcode.

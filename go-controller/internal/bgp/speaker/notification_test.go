@@ -49,7 +49,7 @@ func TestReceivedNotification(t *testing.T) {
 		{"unknown", 99, 3, "data", "code 99(undefined) subcode 3(undefined)", transient},
 	} {
 		n := &receivedNotification{code: c.code, subcode: c.subcode, data: []byte(c.data)}
-		if got, want := n.reason(), (reason{"received notification: " + c.want, c.kind}); got != want {
+		if got, want := n.reason(), (reason{text: "received notification: " + c.want, kind: c.kind}); got != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
 	}

@@ -42,16 +42,37 @@ func (f *filter) open(m []byte) ([]byte, error) {
 		if known.SubTypeCode == packet.BGP_ERROR_SUB_UNSUPPORTED_VERSION_NUMBER {
 			r.data = []byte{0, 4} // The supported version (RFC 4271 section 6.2).
 		}
+		if known.SubTypeCode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
+			r.asn = sentASN(body)
+		}
 		return nil, r
 	case err != nil:
 		return nil, openError(0, "the peer's OPEN message is malformed: %v", err)
 	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
-		return nil, openError(packet.BGP_ERROR_SUB_BAD_PEER_AS,
-			"the peer's AS number is %d, as ours: want an external one", f.asn)
+		r := openError(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
+		r.asn = f.asn
+		return nil, r
 	}
 	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
 	f.families = commonFamilies(n, body)
 	return m, nil
+}
+
+// sentASN returns the AS number in an OPEN (RFC 6793 section 4.1).
+func sentASN(open *packet.BGPOpen) uint32 {
+	sent := uint32(open.MyAS)
+	for _, o := range open.OptParams {
+		capabilities, ok := o.(*packet.OptionParameterCapability)
+		if !ok {
+			continue
+		}
+		for _, c := range capabilities.Capability {
+			if four, ok := c.(*packet.CapFourOctetASNumber); ok {
+				sent = four.CapValue
+			}
+		}
+	}
+	return sent
 }
 
 func openError(subcode uint8, format string, args ...any) *notificationError {

@@ -189,7 +189,7 @@ func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.
 	p.end(ctx, "")
 	session, err := p.server.open(ctx, to, routes, func() { signal(p.wake) })
 	if err != nil {
-		p.recordLoss(reason{err.Error(), detected})
+		p.recordLoss(reason{text: err.Error(), kind: detected})
 		return p.pace(to.neighbor)
 	}
 	p.session = session
@@ -338,7 +338,7 @@ func (p *peer) recordError(err error, kind reasonKind) {
 	if err == nil || err.Error() == p.err.text {
 		return
 	}
-	next := p.err.then(failure{reason: reason{err.Error(), kind}, at: time.Now()})
+	next := p.err.then(failure{reason: reason{text: err.Error(), kind: kind}, at: time.Now()})
 	if next != p.err && !errors.Is(err, context.Canceled) {
 		p.log.Info("BGP session", "err", err)
 	}

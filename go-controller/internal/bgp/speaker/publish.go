@@ -34,6 +34,9 @@ func (p *peer) publish(want *bgp.Session) {
 		next.Phase = Active
 	}
 	next.LastError, next.LastErrorTime = last.message(), last.at
+	if next.Phase != Established && next.PeerASN == 0 {
+		next.PeerASN = last.asn
+	}
 	if next.Phase == Established {
 		unsent = next.exclude(p.session.neighbor)
 	}

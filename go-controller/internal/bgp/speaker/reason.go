@@ -8,6 +8,8 @@ import "time"
 type reason struct {
 	text string
 	kind reasonKind
+	// asn is the AS number in the router's OPEN, if the session could not be opened because of it.
+	asn uint32
 }
 
 // reasonKind orders reasons by how much they say about the cause.

@@ -30,8 +30,8 @@ func TestNotificationIsKeptOverUnexplainedFailures(t *testing.T) {
 		{unreachable, unexplained, time.Second, false},
 		{unexplained, unreachable, time.Second, false},
 	} {
-		first := failure{reason: reason{"first", c.first}, at: start}
-		second := failure{reason: reason{"second", c.second}, at: start.Add(c.after)}
+		first := failure{reason: reason{text: "first", kind: c.first}, at: start}
+		second := failure{reason: reason{text: "second", kind: c.second}, at: start.Add(c.after)}
 		want := second
 		if c.keeps {
 			want = first
@@ -51,8 +51,9 @@ func TestNotificationIsKeptOverUnexplainedFailures(t *testing.T) {
 // A router that was shut down in good order may come back with another password: then it does not answer.
 func TestNotificationIsReportedWithWhatFollowed(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	first := failure{reason: reason{"received notification", transient}, at: start}
-	got := first.then(failure{reason: reason{"i/o timeout", unreachable}, at: start.Add(time.Second)}).message()
+	first := failure{reason: reason{text: "received notification", kind: transient}, at: start}
+	next := failure{reason: reason{text: "i/o timeout", kind: unreachable}, at: start.Add(time.Second)}
+	got := first.then(next).message()
 	if want := "received notification; since then: i/o timeout"; got != want {
 		t.Errorf("reported %q, want %q", got, want)
 	}

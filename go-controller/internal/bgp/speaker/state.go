@@ -32,7 +32,8 @@ type State struct {
 	Interface string
 	// Local is our address in the session, while it is Established.
 	Local netip.Addr
-	// PeerASN is the AS number in the peer's OPEN, while the session is OpenConfirm or Established.
+	// PeerASN is the AS number in the peer's OPEN, while the session is OpenConfirm or Established, or while LastError is
+	// that it is not acceptable.
 	PeerASN uint32
 	Phase   Phase
 	// Since is when the session entered this phase.
