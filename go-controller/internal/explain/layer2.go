@@ -87,13 +87,14 @@ func (p *path) mendDomain(reason, message, pool string, a netip.Addr) string {
 	return "kubectl describe l2domains"
 }
 
-// addToDomain returns the command that adds a pool to a domain whose subnets have the address, or an address of the pool
-// if it is the zero Addr. Without such a domain, one must be created. The command does not apply docs/examples, which
-// have another pool and other subnets.
+// addToDomain returns the command that adds a pool to a domain whose subnets have the address, or an address of the
+// pool if it is the zero Addr. Without such a domain, one must be created. The command does not apply docs/examples,
+// which have another pool and other subnets.
 func (p *path) addToDomain(pool string, a netip.Addr) string {
+	has := func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }
 	for _, d := range sorted(p.objects.Domains) {
 		switch {
-		case pool == "" || !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }):
+		case pool == "" || !slices.ContainsFunc(d.Spec.Subnets, has):
 			continue
 		case len(d.Spec.IPAddressPools) == 0:
 			return printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,

@@ -273,8 +273,8 @@ func isUnknown(n *v1alpha1.BGPNodeStatus) bool {
 	return c != nil && c.Status == metav1.ConditionUnknown
 }
 
-// foreignSubnets returns notes about L2Domains whose subnets do not look like those of their segment. They may be right,
-// so they are no findings.
+// foreignSubnets returns notes about L2Domains whose subnets do not look like those of their segment. They may be
+// right, so they are no findings.
 func (v *overview) foreignSubnets() []string {
 	var notes []string
 	for _, d := range v.layout.Domains {

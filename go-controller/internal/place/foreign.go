@@ -11,8 +11,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// ForeignSubnets describes the subnets of a domain that look like those of another network, for example of an example
-// manifest: the domain is on the segment that the nodes themselves are on, and no subnet of a family contains an address
+// ForeignSubnets describes the subnets of a domain that look like those of another network, such as the ones of an
+// example manifest: the domain is on the segment of the nodes themselves, and no subnet of a family contains an address
 // of a node. They may be right, as a segment can have several subnets, so no condition reports them. On other segments,
 // nodes need no address.
 func ForeignSubnets(d *world.Domain, w *world.Snapshot) []string {
@@ -45,8 +45,8 @@ func ForeignSubnets(d *world.Domain, w *world.Snapshot) []string {
 			continue
 		}
 		slices.Sort(own)
-		foreign = append(foreign, fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own "+
-			"network (%s)", f, strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed)))
+		foreign = append(foreign, fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' "+
+			"own network (%s)", f, strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed)))
 	}
 	return foreign
 }

@@ -17,7 +17,8 @@ func TestForeignSubnets(t *testing.T) {
 		change func(*world.Domain, *world.Snapshot)
 		want   string
 	}{
-		"another subnet": {func(*world.Domain, *world.Snapshot) {}, want + "physnet is the nodes' own network (172.18.0.0/24)"},
+		"another subnet": {func(*world.Domain, *world.Snapshot) {},
+			want + "physnet is the nodes' own network (172.18.0.0/24)"},
 		"another name of the bridge": {func(d *world.Domain, w *world.Snapshot) {
 			d.PhysicalNetwork, w.Nodes[0].GatewayBridge = "lan", "br-ex"
 			w.Bridges = map[string]world.Bridges{"c1": {"lan": "br-ex"}}

@@ -240,8 +240,8 @@ func TestConnectionEndsWithoutOpen(t *testing.T) {
 	if m := expect(t, router, packet.BGP_MSG_NOTIFICATION); m[headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
 		t.Errorf("the router receives %v", m)
 	}
-	want := reason{kind: unreachable, text: "the peer accepted the connection and sent no OPEN message within 100ms: does " +
-		"it have TTL security too, and is it within 3 hops?"}
+	want := reason{kind: unreachable, text: "the peer accepted the connection and sent no OPEN message within 100ms: " +
+		"does it have TTL security too, and is it within 3 hops?"}
 	if saw := ended(t, l); saw.why != want {
 		t.Errorf("%+v", saw)
 	}

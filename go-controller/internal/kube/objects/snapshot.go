@@ -165,7 +165,8 @@ func (o *Objects) addBridges(w *world.Snapshot) {
 }
 
 // bridgeOf returns the bridge of a node on the network of a domain, empty if there is none. A bridge whose name is not
-// known has that of the network.
+// known has that of the network. Before the controller has written a status, the bridge of OVN-Kubernetes' own network is
+// known all the same: a domain there needs guards.
 func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
 	if port, ok := n.Localnets[plan.LocalnetPort(d.Name)]; ok {
 		return port.Bridge
