@@ -96,8 +96,8 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 	}
 }
 
-// A pipeline must not apply a pool that the admission policy refuses. The addresses of a pool that the same edit deletes
-// are free.
+// A pipeline must not apply a pool that the admission policy refuses. The addresses of a pool that the same edit
+// deletes are free.
 func TestPlanOfPoolsThatOverlap(t *testing.T) {
 	s := &apiServer{items: map[string]string{"nodes": node,
 		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"],"autoAssign":true,` +

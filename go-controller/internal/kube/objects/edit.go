@@ -4,6 +4,7 @@ package objects
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -173,6 +174,15 @@ func complete(next, old map[string]any, now time.Time) {
 		metadata["creationTimestamp"], metadata["uid"] = was["creationTimestamp"], was["uid"]
 	}
 	next["status"] = old["status"]
+	was, _, _ := unstructured.NestedString(old, "spec", "physicalNetwork")
+	is, _, _ := unstructured.NestedString(next, "spec", "physicalNetwork")
+	if status, ok := old["status"].(map[string]any); ok && was != is {
+		// Which nodes are attached to another network is not known.
+		of := maps.Clone(status)
+		delete(of, "excludedNodes")
+		delete(of, "eligibleNodes")
+		next["status"] = of
+	}
 }
 
 // merged returns an object with the changes of another one (RFC 7396).

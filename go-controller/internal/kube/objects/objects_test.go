@@ -65,7 +65,7 @@ func TestBridgeOfTheGatewayNetwork(t *testing.T) {
 	if got := bridgeOf(d, n); got != "br-ex" {
 		t.Errorf("bridge %q, want that of the gateway", got)
 	}
-	d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}}
+	d.Status.EligibleNodes = 1
 	if got := bridgeOf(d, n); got != world.GatewayNetwork {
 		t.Errorf("bridge %q after the controller has excluded no node, want any bridge", got)
 	}

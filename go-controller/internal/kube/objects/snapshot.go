@@ -165,8 +165,8 @@ func (o *Objects) addBridges(w *world.Snapshot) {
 }
 
 // bridgeOf returns the bridge of a node on the network of a domain, empty if there is none. A bridge whose name is not
-// known has that of the network. Before the controller has written a status, the bridge of OVN-Kubernetes' own network is
-// known all the same: a domain there needs guards.
+// known has that of the network. If the status says nothing about nodes yet, the bridge of OVN-Kubernetes' own network
+// is known all the same: a domain there needs guards.
 func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
 	if port, ok := n.Localnets[plan.LocalnetPort(d.Name)]; ok {
 		return port.Bridge
@@ -183,7 +183,8 @@ func bridgeOf(d *v1alpha1.L2Domain, n *world.Node) string {
 		}
 		return d.Spec.PhysicalNetwork
 	}
-	if len(d.Status.Conditions) == 0 && d.Spec.PhysicalNetwork == world.GatewayNetwork && n.GatewayBridge != "" {
+	silent := d.Status.EligibleNodes == 0 && len(d.Status.ExcludedNodes) == 0
+	if silent && d.Spec.PhysicalNetwork == world.GatewayNetwork && n.GatewayBridge != "" {
 		return n.GatewayBridge
 	}
 	isGateway := func(s v1alpha1.ShardStatus) bool { return slices.Contains(s.Gateways, n.Name) }
