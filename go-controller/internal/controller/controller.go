@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
@@ -146,15 +143,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.cluster.ID = id
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
-
+	events := &corev1client.EventSinkImpl{Interface: c.kube.CoreV1().Events("")}
 	var running sync.WaitGroup
 	parts := []func(context.Context){
 		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.decide,
-		func(ctx context.Context) { c.events.Run(ctx, recorder, c.services.Busy) },
+		func(ctx context.Context) { c.events.Run(ctx, events, c.services.Busy) },
 	}
 	if c.observer != nil {
 		parts = append(parts, c.apply, c.connect)

@@ -4,11 +4,13 @@ package kube
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 )
@@ -18,6 +20,9 @@ const (
 	// server an Event is as expensive as the write of an address, but no client waits for it.
 	eventPause = 100 * time.Millisecond
 	eventBurst = 25
+	// eventBurstBusy is the maximum size of a batch while addresses are waiting to be written. It is not 0, because a
+	// tenant who creates one Service after the other can make them wait all the time.
+	eventBurstBusy = 1
 	// maxEvents bounds the queue. The conditions contain the same information.
 	maxEvents = 20_000
 	// claimDelay is how long the Event that no gateway has claimed the address of a Service waits: a gateway that has just
@@ -30,21 +35,28 @@ type event struct {
 	kind, reason, message string
 }
 
-// eventQueue contains the Events that are not yet written. The zero value is empty.
+// eventQueue contains the Events that are not yet written. Namespaces take turns, so that the Events of one do not
+// delay those of others. Cluster-scoped objects count as a namespace. The zero value is empty.
 type eventQueue struct {
-	mu      sync.Mutex
-	waiting []event
+	mu sync.Mutex
+	// waiting are the Events by namespace. turns are the namespaces that have any, in the order of their turns.
+	waiting map[string][]event
+	turns   []string
+	length  int
+	// drops is set from the first Event that is dropped until half of the queue is empty.
+	drops bool
 	// later are Events that are dropped if what they report is over after claimDelay, by the UID of their object.
 	later map[types.UID]*time.Timer
 }
 
+// add adds an Event. If the queue is full, it drops the newest one of the namespace with the most Events.
 func (q *eventQueue) add(e event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.append(e)
 }
 
-// addLater adds an Event after claimDelay, unless it is cancelled before. It replaces an earlier one about the object.
+// addLater adds an Event after claimDelay, unless it is canceled before. It replaces an earlier one about the object.
 func (q *eventQueue) addLater(e event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,31 +88,65 @@ func (q *eventQueue) cancel(about types.UID) {
 	}
 }
 
-// append adds an Event; q.mu must be held.
+// append adds an Event. q.mu must be held.
 func (q *eventQueue) append(e event) {
-	if len(q.waiting) >= maxEvents {
-		klog.InfoS("Dropped an event because the queue is full", "about", klog.KRef(e.about.Namespace, e.about.Name),
-			"reason", e.reason)
+	namespace := e.about.Namespace
+	if len(q.waiting[namespace]) == 0 {
+		if q.waiting == nil {
+			q.waiting = map[string][]event{}
+		}
+		q.turns = append(q.turns, namespace)
+	}
+	q.waiting[namespace] = append(q.waiting[namespace], e)
+	if q.length++; q.length <= maxEvents {
 		return
 	}
-	q.waiting = append(q.waiting, e)
+	for _, n := range q.turns {
+		if len(q.waiting[n]) > len(q.waiting[namespace]) {
+			namespace = n
+		}
+	}
+	most := q.waiting[namespace]
+	last := most[len(most)-1]
+	q.waiting[namespace] = most[:len(most)-1]
+	q.length--
+	if !q.drops {
+		klog.InfoS("Dropping events because the queue is full", "first", klog.KRef(namespace, last.about.Name), "reason",
+			last.reason)
+	}
+	q.drops = true
 }
 
-// take removes up to n of the oldest Events.
+// take removes up to n Events: of each namespace in turn the oldest one.
 func (q *eventQueue) take(n int) []event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = min(n, len(q.waiting))
-	taken := q.waiting[:n:n]
-	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
-		q.waiting = nil
+	n = min(n, q.length)
+	taken := make([]event, 0, n)
+	for range n {
+		namespace := q.turns[0]
+		q.turns = q.turns[1:]
+		list := q.waiting[namespace]
+		taken = append(taken, list[0])
+		if list = list[1:]; len(list) > 0 {
+			q.waiting[namespace] = list
+			q.turns = append(q.turns, namespace)
+		} else {
+			delete(q.waiting, namespace)
+		}
 	}
+	q.length -= n
+	q.drops = q.drops && q.length > maxEvents/2
 	return taken
 }
 
-// Run passes Events to the recorder until the context ends, but not while busy reports that more urgent writes are
+// Run writes Events to the sink until the context ends, but only few while busy reports that more urgent writes are
 // pending.
-func (e *Events) Run(ctx context.Context, recorder record.EventRecorder, busy func() bool) {
+func (e *Events) Run(ctx context.Context, sink record.EventSink, busy func() bool) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(e.correlator()))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(sink)
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 	ticker := time.NewTicker(eventPause)
 	defer ticker.Stop()
 	for {
@@ -109,11 +155,24 @@ func (e *Events) Run(ctx context.Context, recorder record.EventRecorder, busy fu
 			return
 		case <-ticker.C:
 		}
+		n := eventBurst
 		if busy() {
-			continue
+			n = eventBurstBusy
 		}
-		for _, t := range e.queue.take(eventBurst) {
+		// The broadcaster has a queue in which namespaces don't take turns. If the API server is slow, Events wait here.
+		for _, t := range e.queue.take(max(0, n-int(e.unwritten.Load()))) {
+			e.unwritten.Add(1)
 			recorder.Event(t.about, t.kind, t.reason, t.message)
 		}
 	}
+}
+
+// correlator counts the Events that the broadcaster begins to write: it asks for the key of each one first. Those about
+// one object are limited, as they are by default.
+func (e *Events) correlator() record.CorrelatorOptions {
+	return record.CorrelatorOptions{SpamKeyFunc: func(event *corev1.Event) string {
+		e.unwritten.Add(-1)
+		about := event.InvolvedObject
+		return strings.Join([]string{about.Kind, about.Namespace, about.Name, string(about.UID), event.Type}, "/")
+	}}
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,8 @@ import (
 // Services. Run writes the Events. The zero value is ready to use.
 type Events struct {
 	queue eventQueue
+	// unwritten counts the Events that were taken from the queue and that are not being written yet.
+	unwritten atomic.Int64
 	// OnAllocated, if set, is called for each Service that had no address and was assigned one.
 	OnAllocated func(world.Key)
 }

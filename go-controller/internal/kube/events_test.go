@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -230,36 +230,114 @@ func TestDomainEmitsNoStableGatewayOnce(t *testing.T) {
 	}
 }
 
-func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
+// sink is an API server that stores Events, in the order in which they arrive. It takes a time for each.
+type sink struct {
+	took    time.Duration
+	stopped chan struct{}
+	mu      sync.Mutex
+	written []*corev1.Event
+}
+
+func (s *sink) Create(e *corev1.Event) (*corev1.Event, error) {
+	select {
+	case <-time.After(s.took):
+	case <-s.stopped:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = append(s.written, e)
+	return e, nil
+}
+
+func (s *sink) Update(e *corev1.Event) (*corev1.Event, error)          { return e, nil }
+func (s *sink) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Create(e) }
+
+// messages returns the messages of the Events that were written.
+func (s *sink) messages() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, e := range s.written {
+		out = append(out, e.Message)
+	}
+	return out
+}
+
+// addEvents adds n Events about as many Services of a namespace. Their messages are the namespace and a number.
+func addEvents(e *Events, namespace string, n int) {
+	for i := range n {
+		text := fmt.Sprint(namespace, " ", i)
+		e.queue.add(event{&corev1.ObjectReference{Kind: "Service", Namespace: namespace, Name: text},
+			corev1.EventTypeNormal, "Reason", text})
+	}
+}
+
+// runEvents runs a test while Events are written.
+func runEvents(t *testing.T, s *sink, busy func() bool, test func(e *Events)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		const n = 3 * eventBurst
 		var events Events
-		for i := range n {
-			events.queue.add(event{&corev1.ObjectReference{}, corev1.EventTypeNormal, "Told", fmt.Sprint(i)})
-		}
-		recorder := record.NewFakeRecorder(n)
-		var busy atomic.Bool
-		busy.Store(true)
+		s.stopped = make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); events.Run(ctx, recorder, busy.Load) }()
-		<-time.After(time.Minute + eventPause/2) // between two batches
-		if len(recorder.Events) != 0 {
-			t.Errorf("%d Events while others were busy", len(recorder.Events))
+		go func() { defer close(done); events.Run(ctx, s, busy) }()
+		synctest.Wait()
+		test(&events)
+		cancel()
+		close(s.stopped)
+		<-done
+	})
+}
+
+func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
+	const n = 3 * eventBurst
+	var busy atomic.Bool
+	busy.Store(true)
+	s := &sink{}
+	runEvents(t, s, busy.Load, func(e *Events) {
+		addEvents(e, "shop", n)
+		<-time.After(10*eventPause + eventPause/2) // between two batches
+		if got := len(s.messages()); got != 10*eventBurstBusy {
+			t.Errorf("%d Events in ten batches while others were busy, want %d", got, 10*eventBurstBusy)
 		}
 		busy.Store(false)
 		<-time.After(eventPause)
-		synctest.Wait()
-		if len(recorder.Events) != eventBurst {
-			t.Errorf("%d Events at once, want %d", len(recorder.Events), eventBurst)
+		if got := len(s.messages()); got != 10*eventBurstBusy+eventBurst {
+			t.Errorf("%d Events after one more batch, want %d more", got, eventBurst)
 		}
 		<-time.After(time.Second)
-		for i := range n {
-			if got, want := <-recorder.Events, fmt.Sprint("Normal Told ", i); got != want {
-				t.Errorf("got %q, want %q", got, want)
+		got := s.messages()
+		if len(got) != n {
+			t.Fatalf("%d Events, want %d", len(got), n)
+		}
+		for i, text := range got {
+			if want := fmt.Sprint("shop ", i); text != want {
+				t.Errorf("got %q, want %q", text, want)
 			}
 		}
-		cancel()
-		<-done
 	})
+}
+
+// The first Event of a tenant is written among the next ones, although another one fills the queue, and although the
+// API server is slow.
+func TestFloodOfEventsDelaysNoOtherNamespace(t *testing.T) {
+	for name, took := range map[string]time.Duration{"a fast API server": 0, "a slow API server": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			s := &sink{took: took}
+			busy := true
+			alternately := func() bool { busy = !busy; return busy }
+			runEvents(t, s, alternately, func(e *Events) {
+				addEvents(e, "flood", maxEvents+100)
+				<-time.After(time.Minute)
+				before := len(s.messages())
+				addEvents(e, "shop", 1)
+				addEvents(e, "flood", maxEvents)
+				<-time.After(time.Minute)
+				at := slices.Index(s.messages(), "shop 0")
+				if most := before + 2*eventBurst; at < 0 || at > most {
+					t.Errorf("the Event was written at position %d, want between %d and %d", at, before, most)
+				}
+			})
+		})
+	}
 }
