@@ -5,7 +5,6 @@ package kube
 import (
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,12 +137,8 @@ func sameEntry(a, b corev1.LoadBalancerIngress) bool {
 		})
 }
 
-// maxExternal is the number of addresses of maximum length that fit in the message of a condition (32768 bytes,
-// metav1.Condition).
-const maxExternal = 32768 / len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff, ")
-
 // externalIPs returns the condition from which a restarted controller reads which Service these addresses belong to.
-// Its message is never truncated within an address.
+// Its message is not truncated: package convert limits the length of all addresses of spec.externalIPs.
 func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	if len(s.External) == 0 {
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld,
@@ -151,13 +146,9 @@ func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 				v1alpha1.ConditionAllocated}.
 			condition(v1alpha1.ConditionExternalIPs, 0, now)
 	}
-	own := make([]string, 0, len(s.External))
-	for _, a := range s.External[:min(len(s.External), maxExternal)] {
-		own = append(own, a.String())
-	}
 	c := Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHeld}.condition(v1alpha1.ConditionExternalIPs, 0,
 		now)
-	c.Message = strings.Join(own, ", ")
+	c.Message = convert.ListExternalIPs(s.External)
 	return c
 }
 

@@ -229,7 +229,7 @@ func TestExternalIPsKeepTheirSpelling(t *testing.T) {
 	if got := condition(t, next, v1alpha1.ConditionExternalIPs); got.Status != metav1.ConditionFalse {
 		t.Errorf("none is its own: %+v", got)
 	}
-	for a := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:f000"); len(s.External) < 1000; a = a.Next() {
+	for a := netip.MustParseAddr("2001:1db8:ffff:ffff:ffff:ffff:ffff:f000"); len(s.External) < 799; a = a.Next() {
 		s.External = append(s.External, a)
 	}
 	next = write(t, s, next, early)
@@ -238,8 +238,8 @@ func TestExternalIPsKeepTheirSpelling(t *testing.T) {
 		t.Errorf("a message of %d bytes", n)
 	}
 	read, _ := convert.Service(next, nil, convert.Options{DefaultClass: true})
-	if got := read.HeldExternalIPs; len(got) != maxExternal || !slices.Equal(got, s.External[:maxExternal]) {
-		t.Errorf("%d addresses read back, want %d", len(got), maxExternal)
+	if got := read.HeldExternalIPs; !slices.Equal(got, s.External) {
+		t.Errorf("%d addresses read back, want %d", len(got), len(s.External))
 	}
 	s.ListsExternal, s.External = false, nil
 	if next = write(t, s, next, later); meta.FindStatusCondition(next.Status.Conditions,

@@ -143,4 +143,18 @@ func TestExternalIPsAreBounded(t *testing.T) {
 	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 2500 || len(got.Limits) > 0 {
 		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
 	}
+	// An address that the condition does not list would belong to nobody after a restart of the controller.
+	s.Spec.ExternalIPs = nil
+	for i := range 800 {
+		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("2001:1db8:ffff:ffff:ffff:ffff:ffff:%x", 0xf000+i))
+	}
+	const unlisted = "spec.externalIPs: 800 addresses take 32798 bytes in the condition ExternalIPs"
+	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) > 0 || len(got.Limits) != 1 ||
+		!strings.Contains(got.Limits[0], unlisted) {
+		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
+	}
+	s.Spec.ExternalIPs = s.Spec.ExternalIPs[:799]
+	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 799 || len(got.Limits) > 0 {
+		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
+	}
 }

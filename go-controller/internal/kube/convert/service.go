@@ -133,24 +133,6 @@ func listed(s *corev1.Service, condition string) []netip.Addr {
 	return addrs
 }
 
-// maxExternalIPs is the maximum number of addresses of spec.externalIPs. A Service with more of them has too many
-// addresses in any case (plan.MaxAddresses), and each pass examines each of them.
-const maxExternalIPs = 2500
-
-// externalIPs returns the addresses in spec.externalIPs without duplicates.
-func externalIPs(s *corev1.Service) []netip.Addr {
-	var addrs []netip.Addr
-	seen := make(map[netip.Addr]bool, len(s.Spec.ExternalIPs))
-	for _, text := range s.Spec.ExternalIPs {
-		a, err := netip.ParseAddr(text)
-		if a = a.Unmap(); err == nil && !seen[a] {
-			seen[a] = true
-			addrs = append(addrs, a)
-		}
-	}
-	return addrs
-}
-
 // families returns the families in spec.ipFamilies. For API servers before dual stack, and for objects written by hand,
 // they are derived from the cluster IPs.
 func families(s *corev1.Service) []world.Family {
@@ -365,6 +347,10 @@ func (r *serviceReader) readLimits() {
 	if n := len(r.out.ExternalIPs); n > maxExternalIPs {
 		r.limit("spec.externalIPs: %d addresses are more than the limit of %d, so none of them is announced", n,
 			maxExternalIPs)
+		r.out.ExternalIPs = nil
+	} else if length := len(ListExternalIPs(r.out.ExternalIPs)); length > maxExternalIPsText {
+		r.limit("spec.externalIPs: %d addresses take %d bytes in the condition ExternalIPs, more than the limit of %d, so "+
+			"none of them is announced", n, length, maxExternalIPsText)
 		r.out.ExternalIPs = nil
 	}
 	layer2 := func(format string, args ...any) {
