@@ -110,6 +110,10 @@ func (q *eventQueue) append(e event) {
 	last := most[len(most)-1]
 	q.waiting[namespace] = most[:len(most)-1]
 	q.length--
+	if len(most) == 1 { // Each namespace has one Event, and the new one was the last.
+		delete(q.waiting, namespace)
+		q.turns = q.turns[:len(q.turns)-1]
+	}
 	if !q.drops {
 		klog.InfoS("Dropping events because the queue is full", "first", klog.KRef(namespace, last.about.Name), "reason",
 			last.reason)

@@ -318,6 +318,19 @@ func TestEventsYieldToUrgentWritesInOrder(t *testing.T) {
 	})
 }
 
+// If each namespace has one Event only, the queue drops that of the last one, and continues to work.
+func TestFullEventQueueOfManyNamespaces(t *testing.T) {
+	var e Events
+	for i := range maxEvents + 1 {
+		addEvents(&e, fmt.Sprint("team", i), 1)
+	}
+	addEvents(&e, "team0", 1)
+	got := e.queue.take(2 * maxEvents)
+	if len(got) != maxEvents || got[0].message != "team0 0" || e.queue.length != 0 || len(e.queue.waiting) != 0 {
+		t.Errorf("%d Events, then %d in %d namespaces", len(got), e.queue.length, len(e.queue.waiting))
+	}
+}
+
 // The first Event of a tenant is written among the next ones, although another one fills the queue, and although the
 // API server is slow.
 func TestFloodOfEventsDelaysNoOtherNamespace(t *testing.T) {
