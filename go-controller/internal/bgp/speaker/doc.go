@@ -28,6 +28,8 @@
 //     malformed attributes (osrg/gobgp issues 3325, 3392; fixed only in v4).
 //   - Serve never returns, so a stopped server is kept for the next session.
 //   - StartBgp writes variables that all servers read, so no other server may work at that time (startupLock).
+//   - StopBgp resets the configuration from which a state machine makes its OPEN, without a lock, so the state machine
+//     is stopped before (settle).
 //   - The import policy is also applied to our own routes.
 //   - gobgp waits 5 s after a session is lost, and its next OPEN does not indicate that routes were kept. Therefore a
 //     lost session is stopped and opened again.

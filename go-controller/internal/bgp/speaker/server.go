@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	api "github.com/osrg/gobgp/v3/api"
@@ -18,6 +19,9 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
+
+// settleInterval is how often it is checked whether gobgp's state machine is idle.
+const settleInterval = 5 * time.Millisecond
 
 // server is a gobgp server. It has one session, or is idle until the next one.
 type server struct {
@@ -198,10 +202,28 @@ func (c *session) close(ctx context.Context, why string) error {
 
 func (c *session) stop(ctx context.Context) error {
 	defer c.server.session.Store(nil)
+	c.settle(ctx)
 	if err := c.server.StopBgp(ctx, &api.StopBgpRequest{}); err != nil {
 		return fmt.Errorf("close the session with %s: %w", c.addr, err)
 	}
 	return nil
+}
+
+// settle waits until gobgp's state machine is idle and stays so, or for cease. StopBgp resets the configuration from
+// which the state machine makes its OPEN, without a lock: it must not do that at the same time.
+func (c *session) settle(ctx context.Context) {
+	if c.server.DisablePeer(ctx, &api.DisablePeerRequest{Address: loopback().String()}) != nil {
+		return // The peer was not added.
+	}
+	idle := func(ctx context.Context) (bool, error) {
+		is := false
+		err := c.server.ListPeer(ctx, &api.ListPeerRequest{Address: loopback().String()}, func(p *api.Peer) {
+			is = p.State.SessionState == api.PeerState_IDLE && p.State.AdminState == api.PeerState_DOWN
+		})
+		return is, err
+	}
+	// What is left after cease ends with StopBgp.
+	_ = wait.PollUntilContextTimeout(ctx, settleInterval, cease, true, idle)
 }
 
 // sendCease sends a Cease to a peer whose session is Established, and waits a moment until it was sent. StopBgp would

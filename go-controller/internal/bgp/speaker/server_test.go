@@ -9,6 +9,7 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // A route that a server rejected is not considered advertised, and is advertised or withdrawn by the next call.
@@ -57,5 +58,26 @@ func TestAdvertisementIsRetried(t *testing.T) {
 	}
 	if err := c.advertise(t.Context(), nil); err == nil || len(c.advertised) != 1 {
 		t.Errorf("withdrawn from a server that is stopped: %v, advertised %v", err, c.advertised)
+	}
+}
+
+// A session is closed in the moment in which gobgp has connected and makes its OPEN. The race detector sees whether
+// that reads what the end of the session resets.
+func TestSessionEndsWhileOpenIsMade(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			s := newServer(processLock, testLog(t))
+			to := target{neighbor: victim(), addr: netip.MustParseAddr("192.0.2.2")}
+			c, err := s.open(t.Context(), to, nil, func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			await.True(t, "gobgp has connected", func() bool { _, ours := c.connection.conns(); return ours != nil })
+			if err := c.close(t.Context(), ""); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
