@@ -71,9 +71,9 @@ func Unread(informers map[string]cache.Controller) (unread []string) {
 }
 
 // WaitForInformer returns true once an informer has read the objects that existed at the start, and false if ctx is
-// done first.
+// done first. It does not poll: what follows the reading does not depend on when a check happens to come.
 func WaitForInformer(ctx context.Context, c cache.Controller) bool {
-	return cache.WaitForCacheSync(ctx.Done(), c.HasSynced)
+	return cache.WaitFor(ctx, "", c.HasSyncedChecker())
 }
 
 // NewNodeInformer returns an informer for all Nodes. It calls on as newInformer does.

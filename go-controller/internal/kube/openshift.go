@@ -56,18 +56,27 @@ type openShift struct {
 	pause  time.Duration
 	// set is called with the object, or nil if the object or the kind was removed.
 	set func(*unstructured.Unstructured)
-	// informer is the informer of the kind while the kind exists. looked is set once it is known whether the kind
-	// exists.
-	informer   atomic.Pointer[cache.Controller]
-	discovered atomic.Bool
+	// informer is the informer of the kind while the kind exists.
+	informer atomic.Pointer[cache.Controller]
+	// synced is closed once the object has been read, or the kind is known not to exist.
+	synced     chan struct{}
+	markSynced func()
 }
 
 func (o *openShift) String() string { return o.kind.GroupResource().String() }
 
-// hasSynced reports whether the object was read, or the kind is known not to exist.
+// hasSynced reports whether the object was read, or the kind is known not to exist. It becomes false again while a kind
+// that was added later is being read.
 func (o *openShift) hasSynced() bool {
-	informer := o.informer.Load()
-	return o.discovered.Load() && (informer == nil || (*informer).HasSynced())
+	if informer := o.informer.Load(); informer != nil {
+		return (*informer).HasSynced()
+	}
+	select {
+	case <-o.synced:
+		return true
+	default:
+		return false
+	}
 }
 
 func (o *openShift) run(ctx context.Context) {
@@ -95,7 +104,9 @@ func (o *openShift) run(ctx context.Context) {
 			o.informer.Store(nil)
 			o.set(nil)
 		}
-		o.discovered.Store(true)
+		if !there {
+			o.markSynced()
+		}
 		timer.Reset(o.pause)
 	}
 }
@@ -108,6 +119,11 @@ func (o *openShift) follow(ctx context.Context) (stop func()) {
 	o.informer.Store(&informer)
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
+	running.Go(func() {
+		if WaitForInformer(ctx, informer) {
+			o.markSynced()
+		}
+	})
 	return func() {
 		cancel()
 		running.Wait()

@@ -65,9 +65,10 @@ func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersio
 	client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),
 ) {
+	synced := make(chan struct{})
 	w.openShift = append(w.openShift, &openShift{
 		kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), client: client, pause: pause,
-		set: set,
+		set: set, synced: synced, markSynced: sync.OnceFunc(func() { close(synced) }),
 	})
 }
 
@@ -133,17 +134,23 @@ func (w *Watch) Run(ctx context.Context) {
 
 // WaitForSync returns once all objects that existed at the start have been read.
 func (w *Watch) WaitForSync(ctx context.Context) error {
-	var synced []cache.InformerSynced
 	for _, c := range w.needed {
-		synced = append(synced, c.HasSynced)
+		if !WaitForInformer(ctx, c) {
+			return w.unsynced(ctx)
+		}
 	}
 	for _, o := range w.openShift {
-		synced = append(synced, o.hasSynced)
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
+		select {
+		case <-ctx.Done():
+			return w.unsynced(ctx)
+		case <-o.synced:
+		}
 	}
 	return nil
+}
+
+func (w *Watch) unsynced(ctx context.Context) error {
+	return fmt.Errorf("read the cluster's objects: %w", errors.Join(ctx.Err(), w.Healthy()))
 }
 
 // Healthy returns an error that names the resources that have not been read yet, nil if there are none.
