@@ -92,7 +92,7 @@ func (n *ovnObserver) Observe(w *world.Snapshot) {
 			n.shardStates[shard] = c
 		}
 	}
-	w.ShardStates = n.shardStates
+	w.NameGateways(n.shardStates)
 	if seen := n.Bridges(); seen != nil {
 		n.bridges = seen
 	}

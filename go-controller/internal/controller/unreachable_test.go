@@ -41,7 +41,7 @@ var web = world.Key{Namespace: "shop", Name: "web"}
 // After a connection is lost, the controller does not claim that a Service is announced until the database has been
 // read again. A connection that returns quickly changes no status.
 func TestAnnouncedIsNotClaimedWithoutTheDatabases(t *testing.T) {
-	r := &remote{shardStates: map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}}
+	r := &remote{shardStates: map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}}
 	c := &Controller{observer: r, wakeups: newWakeups()}
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	gone := errors.New("not connected")

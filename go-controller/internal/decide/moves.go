@@ -51,9 +51,8 @@ func (m *State) withMoves(w *world.Snapshot) *world.Snapshot {
 
 // isGateway reports whether the node of a request is a gateway of all its shards.
 func isGateway(w *world.Snapshot, d *world.Domain) bool {
-	i := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == d.Move.Node })
-	return i >= 0 && !slices.ContainsFunc(d.Move.Shards, func(index int) bool {
-		return !slices.Contains(w.ShardStates[world.ShardID{Domain: d.Name, Index: index}].Order, w.Nodes[i].Chassis)
+	return !slices.ContainsFunc(d.Move.Shards, func(index int) bool {
+		return !slices.Contains(w.ShardStates[world.ShardID{Domain: d.Name, Index: index}].Order, d.Move.Node)
 	})
 }
 

@@ -40,7 +40,7 @@ type scenario struct {
 	bridges  map[string]world.Bridges
 	// noClaims means that no chassis has claimed a shard. notApplied means that no zone has applied a plan.
 	noClaims, notApplied bool
-	// rivals are chassis that have claimed all shards besides the active gateways.
+	// rivals are nodes that have claimed all shards besides the active gateways.
 	rivals []string
 	// applied are the addresses that zones have applied, with interconnect.
 	applied map[world.Key][]netip.Addr
@@ -238,7 +238,7 @@ func (s *scenario) pass() {
 		for _, shard := range d.Shards {
 			var state world.ShardState
 			for _, g := range shard.Gateways {
-				state.Order = append(state.Order, g.Chassis)
+				state.Order = append(state.Order, g.Node)
 			}
 			if !s.noClaims {
 				state.Active, state.Settled, state.Rivals = state.Order[0], true, s.rivals

@@ -154,6 +154,7 @@ func read(archive *txtar.Archive) (*Case, error) {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}
+	c.World.NameGateways(c.World.ShardStates)
 	return c, nil
 }
 

@@ -47,7 +47,7 @@ func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) 
 // isConfiguredGateway reports whether OVN has the node among the gateways of a shard of the domain.
 func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 	for i := range d.seeds {
-		if slices.Contains(w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: i}].Order, n.Chassis) {
+		if slices.Contains(w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: i}].Order, n.Name) {
 			return true
 		}
 	}

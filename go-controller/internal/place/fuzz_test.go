@@ -207,7 +207,7 @@ func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 		for _, s := range d.Shards {
 			var c world.ShardState
 			for _, g := range s.Gateways {
-				c.Order = append(c.Order, g.Chassis)
+				c.Order = append(c.Order, g.Node)
 			}
 			if failover {
 				c.Active, c.Settled = c.Order[len(c.Order)-1], true

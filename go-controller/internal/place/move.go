@@ -31,7 +31,7 @@ func (d *Domain) decideMove(members []*world.Node, w *world.Snapshot) {
 	to := d.member(members, r.Node)
 	for _, index := range r.Shards {
 		c := w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: index}]
-		if c.Active == to.Chassis && len(c.Order) > 0 && c.Order[0] == to.Chassis {
+		if c.Active == to.Name && len(c.Order) > 0 && c.Order[0] == to.Name {
 			continue
 		}
 		d.Move.Message = fmt.Sprintf("node %q is not the first and active gateway of shard %d yet", r.Node, index)

@@ -72,7 +72,7 @@ func notMissing(members []*world.Node, state world.ShardState) []*world.Node {
 
 // misses returns 1 for a gateway that has not claimed the shard when it had to, and 0 for others.
 func misses(state world.ShardState, n *world.Node) int {
-	if slices.Contains(state.Missed, n.Chassis) {
+	if slices.Contains(state.Missed, n.Name) {
 		return 1
 	}
 	return 0
@@ -93,7 +93,7 @@ func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Nod
 		return nil
 	}
 	for _, n := range members {
-		if n.Chassis != c.Active || n.Agent == nil {
+		if n.Name != c.Active || n.Agent == nil {
 			continue
 		}
 		if fault := d.fault(n); fault == n.Agent.Unwritable && (fault != "" && n.Draining == "" || n.Agent.Silent) {
@@ -113,7 +113,7 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Sha
 		preferred[0] = c.Order[0]
 		// A claim that has not settled may be forged, and must not attract the shards of each node that drains.
 		if !c.Settled && slices.ContainsFunc(members, func(n *world.Node) bool {
-			return n.Chassis == c.Order[0] && d.fitness(n) == draining
+			return n.Name == c.Order[0] && d.fitness(n) == draining
 		}) {
 			preferred = preferred[:1]
 		}
@@ -121,9 +121,9 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Sha
 	if c.Settled {
 		slices.Reverse(preferred)
 	}
-	for _, chassis := range preferred {
+	for _, name := range preferred {
 		i := slices.IndexFunc(members, func(n *world.Node) bool {
-			return n.Chassis == chassis && d.fitness(n) == best
+			return n.Name == name && d.fitness(n) == best
 		})
 		if i >= 0 {
 			return i

@@ -186,7 +186,7 @@ func (l *Layout) Topology(w *world.Snapshot, s *Placements) *plan.Topology {
 		for _, shard := range d.Shards {
 			pd.Shards = append(pd.Shards, plan.Shard{
 				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID),
-				Handover: Handover(shard.Gateways[0].Chassis, w.ShardStates[shard.ID]), Ordinal: ordinals[shard.ID],
+				Handover: Handover(shard.Gateways[0].Node, w.ShardStates[shard.ID]), Ordinal: ordinals[shard.ID],
 			})
 		}
 		f.Domains = append(f.Domains, pd)

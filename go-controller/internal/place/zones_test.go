@@ -164,7 +164,7 @@ func TestSilentAgentsGetNoNewShards(t *testing.T) {
 	w.Nodes[0].Agent.Silent = true
 	used := world.ShardID{Domain: "lan", Index: 3}
 	w.ShardStates = map[world.ShardID]world.ShardState{
-		used: {Active: "chassis-1", Settled: true, Order: []string{"chassis-1"}},
+		used: {Active: "n1", Settled: true, Order: []string{"n1"}},
 	}
 	for _, s := range place.Compute(w).Domains[0].Shards {
 		on := slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Node == "n1" })
@@ -189,8 +189,8 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 		w := zoned("n1", "n2", "n3")
 		w.ShardStates = map[world.ShardID]world.ShardState{}
 		for i := range 8 {
-			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Active: "chassis-1", Settled: true,
-				Order: []string{"chassis-1", "chassis-2", "chassis-3"}}
+			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Active: "n1", Settled: true,
+				Order: []string{"n1", "n2", "n3"}}
 		}
 		change(w)
 		count := map[string]int{}
@@ -230,22 +230,22 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 		"n2 does not claim its shards": {func(w *world.Snapshot) {
 			w.Nodes[0].Draining = "a label"
 			for i := range 8 {
-				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"chassis-2"},
-					Order: []string{"chassis-2", "chassis-3", "chassis-1"}}
+				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"n2"},
+					Order: []string{"n2", "n3", "n1"}}
 			}
 		}, "map[n3:8]"},
 		"n2 has not claimed its shards, and n1, which drains, has claimed them again": {func(w *world.Snapshot) {
 			w.Nodes[0].Draining, w.Nodes[2].Draining = "a label", "a label"
 			for id, state := range w.ShardStates {
-				state.Missed = []string{"chassis-2"}
+				state.Missed = []string{"n2"}
 				w.ShardStates[id] = state
 			}
 		}, "map[n1:8]"},
 		"the only gateway does not claim its shards": {func(w *world.Snapshot) {
 			w.Nodes = w.Nodes[:1]
 			for i := range 8 {
-				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"chassis-1"},
-					Order: []string{"chassis-1"}}
+				w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{Missed: []string{"n1"},
+					Order: []string{"n1"}}
 			}
 		}, "map[n1:8]"},
 	} {
@@ -261,7 +261,7 @@ func TestGatewaysThatDoNotClaimOrReportAreNamed(t *testing.T) {
 	if got := warnings(); strings.Contains(got, "claim") || strings.Contains(got, "no agent") {
 		t.Errorf("all work: %s", got)
 	}
-	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan", Index: 3}: {Missed: []string{"chassis-2"}}}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan", Index: 3}: {Missed: []string{"n2"}}}
 	w.Nodes[2].Agent.Silent = true
 	for _, want := range []string{`node "n2" was the first gateway of shard 3 and did not claim it`,
 		"no agent (ovnkube-slb node --enable-l2) reports from n3: "} {
@@ -301,7 +301,7 @@ func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 		w.Nodes[0].Faults = faults
 		for i := range 4 {
 			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
-				Active: w.Nodes[i%2].Chassis, Settled: true, Order: []string{w.Nodes[i%2].Chassis, w.Nodes[(i+1)%2].Chassis}}
+				Active: w.Nodes[i%2].Name, Settled: true, Order: []string{w.Nodes[i%2].Name, w.Nodes[(i+1)%2].Name}}
 		}
 		byFirst := map[string][]int{}
 		for _, d := range place.Compute(w).Domains {

@@ -27,7 +27,7 @@ func BenchmarkPass(b *testing.B) {
 	w.ShardStates = map[world.ShardID]world.ShardState{}
 	for i := range 8 {
 		w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
-			Active: "chassis-1", Order: []string{"chassis-1"},
+			Active: "n1", Order: []string{"n1"},
 		}
 	}
 	for i := range services {

@@ -97,7 +97,7 @@ func TestServiceStatusWithBGP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withBGP(worldtest.Service(web, 1))
-			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2", Settled: true}}
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2", Settled: true}}
 			test.change(w)
 			var m decide.State
 			d := m.Decide(w)

@@ -66,27 +66,19 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		rivals: map[world.ShardID]rivals{}, survey: d.BGP.Survey(),
 		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
-	nodes := make(map[string]string, len(d.World.Nodes))
 	v.egress = map[string]string{}
 	for _, n := range d.World.Nodes {
 		v.nodes[n.Name] = n
 		for _, service := range n.EgressServices {
 			v.egress[service] = n.Name
 		}
-		if n.Chassis != "" {
-			nodes[n.Chassis] = n.Name
-		}
 	}
 	for shard, state := range d.World.ShardStates {
 		if state.Active != "" {
-			v.active[shard] = cmp.Or(state.ActiveNode, nodes[state.Active], state.Active)
+			v.active[shard] = state.Active
 		}
-		var names []string
-		for _, chassis := range state.Rivals {
-			names = append(names, cmp.Or(nodes[chassis], chassis))
-		}
-		if len(names) > 0 {
-			v.rivals[shard] = rivals{strings.Join(names, ", "), v.whyContested(names)}
+		if len(state.Rivals) > 0 {
+			v.rivals[shard] = rivals{strings.Join(state.Rivals, ", "), v.whyContested(state.Rivals)}
 		}
 	}
 	return v

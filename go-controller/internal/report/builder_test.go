@@ -81,7 +81,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input{s: worldtest.Service(web, 1), k: Observed{Synced: true, Programmed: map[world.Key]loop.Result{}}}
 			in.w = worldtest.Small(5, in.s)
-			in.w.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "chassis-2"}}
+			in.w.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "n2"}}
 			test.change(&in)
 			var m decide.State
 			d := m.Decide(in.w)
@@ -108,7 +108,7 @@ func TestAnnouncedStandsWhileBackendsChange(t *testing.T) {
 	var m decide.State
 	s := worldtest.Service(web, 1)
 	w := worldtest.Small(5, s)
-	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-1"}}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1"}}
 	before := m.Decide(w).Plans[web]
 	w.Services = []*world.Service{worldtest.Service(web, 2)}
 	d := m.Decide(w)
@@ -256,7 +256,7 @@ func TestSharedAddressCountsOnce(t *testing.T) {
 	}
 	w := worldtest.Small(5, services...)
 	w.ShardStates = map[world.ShardID]world.ShardState{
-		{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}},
+		{Domain: "lan"}: {Active: "n2", Order: []string{"n2"}},
 	}
 	var m decide.State
 	d := m.Decide(w)
@@ -275,7 +275,7 @@ func TestSharedAddressCountsOnce(t *testing.T) {
 func TestRefusedDomainHasNoGateways(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.ShardStates = map[world.ShardID]world.ShardState{
-		{Domain: "lan"}: {Active: "chassis-2", Order: []string{"chassis-2"}},
+		{Domain: "lan"}: {Active: "n2", Order: []string{"n2"}},
 	}
 	var m decide.State
 	before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
@@ -298,7 +298,7 @@ func TestMoveIsReported(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.Domains[0].Move = &world.MoveRequest{Text: "text", Node: "n2", Shards: []int{0}}
 	w.ShardStates = map[world.ShardID]world.ShardState{
-		{Domain: "lan"}: {Active: "chassis-1", Order: []string{"chassis-1", "chassis-2"}},
+		{Domain: "lan"}: {Active: "n1", Order: []string{"n1", "n2"}},
 	}
 	var m decide.State
 	status := func(have *v1alpha1.L2Domain) *v1alpha1.L2Domain {

@@ -59,7 +59,7 @@ func TestStatusTextIsCached(t *testing.T) {
 		}, false},
 		"standby gateways": {func(w *world.Snapshot, _ *Observed) {
 			w.ShardStates[shard] = world.ShardState{
-				Active: "chassis-1", Settled: true, Order: []string{"chassis-1", "chassis-3"},
+				Active: "n1", Settled: true, Order: []string{"n1", "n3"},
 			}
 		}, false},
 		"the plan of another": {func(_ *world.Snapshot, k *Observed) { k.Programmed[other.Key] = loop.Result{} }, false},
@@ -83,10 +83,10 @@ func TestStatusTextIsCached(t *testing.T) {
 		}, true},
 		"its domain": {func(w *world.Snapshot, _ *Observed) { w.Domains = nil }, true},
 		"the gateway": {func(w *world.Snapshot, _ *Observed) {
-			w.ShardStates[shard] = world.ShardState{Active: "chassis-2"}
+			w.ShardStates[shard] = world.ShardState{Active: "n2"}
 		}, true},
 		"two active gateways": {func(w *world.Snapshot, _ *Observed) {
-			w.ShardStates[shard] = world.ShardState{Active: "chassis-1", Rivals: []string{"chassis-2"}}
+			w.ShardStates[shard] = world.ShardState{Active: "n1", Rivals: []string{"n2"}}
 		}, true},
 		"no gateway":         {func(w *world.Snapshot, _ *Observed) { w.ShardStates = nil }, true},
 		"the gateway's name": {func(w *world.Snapshot, _ *Observed) { w.Nodes = w.Nodes[1:] }, true},
@@ -105,7 +105,7 @@ func TestStatusTextIsCached(t *testing.T) {
 			var w words
 			of := worldtest.Small(5, worldtest.Service(web, 1))
 			of.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
-			of.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "chassis-1", Order: []string{"chassis-1"}}}
+			of.ShardStates = map[world.ShardID]world.ShardState{shard: {Active: "n1", Order: []string{"n1"}}}
 			k := Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}
 			k.Programmed[web] = loop.Result{Key: web, Plan: w.state.Decide(of).Plans[web]}
 			before, _ := w.say(of, k)

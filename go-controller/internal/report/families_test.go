@@ -45,7 +45,7 @@ func TestFamilyWithoutBackendIsReported(t *testing.T) {
 			for _, n := range w.Nodes {
 				n.PodSubnets = append(n.PodSubnets, netip.MustParsePrefix("fd00:10:244::/64"))
 			}
-			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
 			var m decide.State
 			d := m.Decide(w)
 			got := NewBuilder(d, programmed(d)).Services(&Cache{})[web].Announced

@@ -154,8 +154,8 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 		worldtest.ReportStale(n)
 	}
 	s.Assigned = status(&m, w).Addrs
-	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-1", Settled: true,
-		Order: []string{"chassis-1", "chassis-2", "chassis-3"}}}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1", Settled: true,
+		Order: []string{"n1", "n2", "n3"}}}
 	for _, n := range w.Nodes {
 		n.Localnets = nil
 	}

@@ -36,7 +36,7 @@ func TestServiceOverLimitIsWithdrawnAndReported(t *testing.T) {
 	look := func(s *world.Service) (*decide.Decision, *Builder) {
 		w := worldtest.Small(5, s, other)
 		w.Cluster.Limits.ServiceBackends = 4
-		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
 		d := m.Decide(w)
 		if last != nil {
 			// OVN still has the previous decision.
@@ -101,7 +101,7 @@ func TestMessagesOfStatusesAreBounded(t *testing.T) {
 		s.ExternalIPs = append(s.ExternalIPs, a)
 	}
 	s.Limits = []string{strings.Repeat("limit", 1000)}
-	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
 	var m decide.State
 	d := m.Decide(w)
 	got := NewBuilder(d, programmed(d)).Services(&Cache{})[web]

@@ -32,7 +32,7 @@ func TestStatusWaitsForNorthd(t *testing.T) {
 		status := func(now, pending time.Time) *kube.ServiceStatus {
 			w := worldtest.Small(5, s)
 			w.Now = now
-			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
 			d := m.Decide(w)
 			v := NewBuilder(d, Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{
 				web: {Key: web, Plan: d.Plans[web], Pending: pending}}})

@@ -34,7 +34,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		for _, n := range w.Nodes {
 			n.Zone, n.Agent = n.Name, &world.ZoneAgent{}
 		}
-		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "chassis-2"}}
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
 		change(w)
 		d := m.Decide(w)
 		if p := d.Plans[web]; p != nil {
@@ -90,7 +90,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	}
 	got = status(func(w *world.Snapshot) {
 		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
-		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "chassis-2", Rivals: []string{"chassis-3"}}
+		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "n2", Rivals: []string{"n3"}}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionFalse ||
 		got.Announced.Reason != v1alpha1.ReasonSeveralActiveGateways ||
@@ -99,7 +99,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	}
 	got = status(func(w *world.Snapshot) {
 		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
-		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "chassis-2", Rivals: []string{"chassis-3"}}
+		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "n2", Rivals: []string{"n3"}}
 		w.Nodes[2].Faults = map[string]string{world.EveryNetwork: "ovn-controller has not answered for 30s"}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonSeveralActiveGateways ||

@@ -4,6 +4,7 @@ package world
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,25 +36,44 @@ func ParseShard(name string) (ShardID, bool) {
 	return ShardID{Domain: domain, Index: n}, true
 }
 
-// ShardState is the state of a shard in OVN.
+// ShardState is the state of a shard in OVN. A snapshot has the names of its gateways: with interconnect, nodes report
+// their own claims, and a kubelet can write the chassis of another node into its own Node. What one database reports
+// has their chassis (see NameGateways).
 type ShardState struct {
-	// Active is the chassis that has claimed it, empty if none has or it is unknown. Settled means that the claim has been
+	// Active is the gateway that has claimed it, empty if none has or it is unknown. Settled means that the claim has been
 	// stable for a while.
 	Active  string
 	Settled bool
-	// ActiveNode is the node whose agent reports the claim, with interconnect: a kubelet can write the chassis of another
-	// node into its own Node.
-	ActiveNode string
-	// Rivals are other chassis that have claimed it as well, with interconnect.
+	// Rivals are other gateways that have claimed it as well, with interconnect.
 	Rivals []string
-	// Order is the chassis of its HA chassis group by descending priority.
+	// Order is the gateways of its HA chassis group by descending priority.
 	Order []string
-	// Missed are the chassis that had to claim the shard as the first ones of Order and did not, while the shard had
+	// Missed are the gateways that had to claim the shard as the first ones of Order and did not, while the shard had
 	// addresses and no other had claimed it, with interconnect. The others leave a shard to such a gateway as long as it
 	// is alive.
 	Missed []string
 	// Handover is the progress of a planned move according to its rows.
 	Handover Handover
+}
+
+// NameGateways sets the states of shards from those that a database has, with the names of nodes instead of chassis. A
+// chassis that no node has stays as it is.
+func (w *Snapshot) NameGateways(states map[ShardID]ShardState) {
+	names := make(map[string]string, len(w.Nodes))
+	for _, n := range slices.Backward(w.Nodes) { // the first one of several nodes with one chassis
+		if n.Chassis != "" {
+			names[n.Chassis] = n.Name
+		}
+	}
+	w.ShardStates = make(map[ShardID]ShardState, len(states))
+	for shard, s := range states {
+		s.Active = cmp.Or(names[s.Active], s.Active)
+		s.Order = slices.Clone(s.Order)
+		for i, chassis := range s.Order {
+			s.Order[i] = cmp.Or(names[chassis], chassis)
+		}
+		w.ShardStates[shard] = s
+	}
 }
 
 // Handover is the progress of the planned move of a shard to another gateway.

@@ -63,8 +63,7 @@ func (p *Publisher) activeGateways(
 				continue
 			}
 			latest[shard], active[shard] = claim, n
-			w.ShardStates[shard] = world.ShardState{Active: n.Chassis, ActiveNode: n.Name,
-				Settled: w.Now.Sub(claim.seen) >= settleTime}
+			w.ShardStates[shard] = world.ShardState{Active: n.Name, Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
 	for shard, byNode := range claims {
@@ -130,11 +129,11 @@ func addRivals(w *world.Snapshot, gateways map[world.ShardID][]string) {
 		}
 		for shard := range n.Agent.Contested {
 			state, claimed := w.ShardStates[shard]
-			if !claimed || state.Active == n.Chassis || n.Agent.Claims[shard].IsZero() ||
+			if !claimed || state.Active == n.Name || n.Agent.Claims[shard].IsZero() ||
 				!slices.Contains(gateways[shard], n.Name) {
 				continue
 			}
-			state.Rivals = append(state.Rivals, n.Chassis)
+			state.Rivals = append(state.Rivals, n.Name)
 			w.ShardStates[shard] = state
 		}
 	}

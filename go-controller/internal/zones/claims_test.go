@@ -17,17 +17,17 @@ import (
 // A gateway that died leaves its last report behind.
 func TestTheLaterClaimIsTheCurrentOne(t *testing.T) {
 	w := observed(func(_, _ *world.ZoneAgent) {})
-	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "c2", ActiveNode: "n2",
-		Order: []string{"c2", "c1"}}}
+	want := map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2",
+		Order: []string{"n2", "n1"}}}
 	if diff := cmp.Diff(want, w.ShardStates); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	w = observed(func(_, n2 *world.ZoneAgent) { n2.Silent = true })
-	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c1" {
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "n1" {
 		t.Errorf("active: %s, though only c1 reports", got)
 	}
 	w = observed(func(n1, n2 *world.ZoneAgent) { n1.Silent, n2.Silent = true, true })
-	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "c2" {
+	if got := w.ShardStates[world.ShardID{Domain: "lan"}].Active; got != "n2" {
 		t.Errorf("active: %s, while neither reports", got)
 	}
 	bridges := map[string]world.Bridges{"c1": {"physnet": "br-p"}, "c2": {"physnet": "br-p"}}
@@ -53,7 +53,7 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 			p.Observe(w)
 			return w.ShardStates[shard]
 		}
-		both := []string{"c1", "c2"}
+		both := []string{"n1", "n2"}
 		check := func(got, want world.ShardState) {
 			t.Helper()
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -61,19 +61,19 @@ func TestClaimsAreTimedByTheClockOfTheController(t *testing.T) {
 			}
 		}
 		dead := map[world.ShardID]time.Time{shard: ahead}
-		check(observe(dead, nil), world.ShardState{Active: "c1", ActiveNode: "n1", Settled: true, Order: both})
+		check(observe(dead, nil), world.ShardState{Active: "n1", Settled: true, Order: both})
 		<-time.After(time.Second)
 		heir := map[world.ShardID]time.Time{shard: behind}
-		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "n2", Order: both})
 		changed.Store(0)
 		<-time.After(settleTime)
 		synctest.Wait()
 		if changed.Load() == 0 {
 			t.Error("nothing wakes the controller when the claim has settled")
 		}
-		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "n2", Order: both})
 		unreachable = true
-		check(observe(dead, heir), world.ShardState{Active: "c2", ActiveNode: "n2", Settled: true, Order: both})
+		check(observe(dead, heir), world.ShardState{Active: "n2", Settled: true, Order: both})
 	})
 }
 
@@ -98,17 +98,17 @@ func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
 			}
 			<-time.After(time.Minute)
 		}
-		check("claimed", "c1")
+		check("claimed", "n1")
 		next.Claims = map[world.ShardID]time.Time{shard: time.Now()}
-		check("claimed by the next", "c2")
+		check("claimed by the next", "n2")
 		dead.Silent = true
-		check("the report of the first has expired", "c2")
+		check("the report of the first has expired", "n2")
 		dead.Silent, next.Silent = false, true
-		check("it is renewed, and that of the next has expired", "c2")
+		check("it is renewed, and that of the next has expired", "n2")
 		dead.Claims = map[world.ShardID]time.Time{shard: time.Now()}
-		check("claimed anew", "c1")
+		check("claimed anew", "n1")
 		dead.Claims = nil
-		check("released", "c2")
+		check("released", "n2")
 	})
 }
 
@@ -129,12 +129,12 @@ func TestAClaimThatStandsCountsAgain(t *testing.T) {
 		active()
 		<-time.After(time.Minute)
 		forged.Claims = map[world.ShardID]time.Time{shard: time.Now()}
-		if got := active(); got.Active != "c2" || got.Settled {
+		if got := active(); got.Active != "n2" || got.Settled {
 			t.Errorf("forged: %+v", got)
 		}
 		<-time.After(time.Minute)
 		forged.Silent = true
-		if got := active(); got.Active != "c1" || !got.Settled {
+		if got := active(); got.Active != "n1" || !got.Settled {
 			t.Errorf("the report of the forger has expired: %+v", got)
 		}
 	})
@@ -169,7 +169,7 @@ func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
 					p.Observe(w)
 					return w.ShardStates[shard]
 				}
-				if got := observe(is); got.Active != "c1" {
+				if got := observe(is); got.Active != "n1" {
 					t.Fatalf("%s: the only claim: %+v", name, got)
 				}
 				<-time.After(time.Minute)
@@ -204,7 +204,7 @@ func TestClaimsAfterAnOutageOfAllGatewaysHaveNotSettled(t *testing.T) {
 			observe(nil)
 		}
 		claimed := map[world.ShardID]time.Time{shard: time.Now().Add(-time.Hour)} // its clock is behind
-		if got := observe(claimed); got.Active != "c1" || got.Settled {
+		if got := observe(claimed); got.Active != "n1" || got.Settled {
 			t.Errorf("claimed just now: %+v", got)
 		}
 		<-time.After(settleTime)
@@ -222,7 +222,7 @@ func TestGatewaysThatContestAShardAreItsRivals(t *testing.T) {
 	}{
 		"the later claim is active, the other current": {func(n1, _ *world.ZoneAgent) {
 			n1.Contested = map[world.ShardID]bool{shard: true}
-		}, []string{"c1"}},
+		}, []string{"n1"}},
 		"the report has expired": {func(n1, _ *world.ZoneAgent) {
 			n1.Contested, n1.Silent = map[world.ShardID]bool{shard: true}, true
 		}, nil},

@@ -5,6 +5,7 @@ package zones
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -53,7 +54,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 			active[shard] = nodes[order[0]]
 		}
 		c := w.ShardStates[shard]
-		c.Order = chassisOf(nodes, order)
+		c.Order = existing(nodes, order)
 		w.ShardStates[shard] = c
 	}
 	p.observeApplied(w, active)
@@ -100,14 +101,14 @@ func (p *Publisher) observeUnclaimed(
 	}
 	p.unclaimed = waiting
 	for g, m := range p.missed {
-		n, chassis := active[g.shard], chassisOf(nodes, []string{g.node})
-		if w.Now.Sub(m.at) >= missedTime || n != nil && n.Name == g.node || len(chassis) == 0 ||
+		n := active[g.shard]
+		if w.Now.Sub(m.at) >= missedTime || n != nil && n.Name == g.node || len(existing(nodes, []string{g.node})) == 0 ||
 			len(gateways[g.shard]) == 0 || !startOf(nodes[g.node]).Equal(m.started) {
 			delete(p.missed, g)
 			continue
 		}
 		state := w.ShardStates[g.shard]
-		state.Missed = append(state.Missed, chassis...)
+		state.Missed = append(state.Missed, g.node)
 		w.ShardStates[g.shard] = state
 	}
 }
@@ -120,15 +121,11 @@ func startOf(n *world.Node) time.Time {
 	return n.Agent.Started
 }
 
-// chassisOf returns the chassis of nodes that exist.
-func chassisOf(nodes map[string]*world.Node, names []string) []string {
-	var out []string
-	for _, name := range names {
-		if n := nodes[name]; n != nil && n.Chassis != "" {
-			out = append(out, n.Chassis)
-		}
-	}
-	return out
+// existing returns the nodes of an order that exist and have a chassis.
+func existing(nodes map[string]*world.Node, order []string) []string {
+	return slices.DeleteFunc(slices.Clone(order), func(name string) bool {
+		return nodes[name] == nil || nodes[name].Chassis == ""
+	})
 }
 
 // observeApplied adds the addresses that the zones of their gateways have programmed.

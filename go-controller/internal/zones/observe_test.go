@@ -111,7 +111,7 @@ func TestAZoneThatCannotBeChangedIsAFaultAfterThatOfTheGuard(t *testing.T) {
 	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
 		t.Errorf("faults of n2: %v", w.Nodes[1].Faults)
 	}
-	if got := w.ShardStates[shard].Active; got != "c2" {
+	if got := w.ShardStates[shard].Active; got != "n2" {
 		t.Errorf("active: %s", got)
 	}
 }
@@ -157,22 +157,22 @@ func TestAGatewayThatDoesNotClaimItsShardHasMissedIt(t *testing.T) {
 		if changed.Load() == 0 {
 			t.Error("nothing wakes the controller")
 		}
-		check("too late", []string{"c2"}, behind, nil)
-		check("another first gateway", []string{"c2"}, ahead, nil)
+		check("too late", []string{"n2"}, behind, nil)
+		check("another first gateway", []string{"n2"}, ahead, nil)
 		wait(claimTime)
-		check("it does not claim it either", []string{"c1", "c2"}, ahead, nil)
-		check("it claims it at last", []string{"c2"}, ahead, claim)
+		check("it does not claim it either", []string{"n1", "n2"}, ahead, nil)
+		check("it claims it at last", []string{"n2"}, ahead, claim)
 		wait(missedTime - claimTime)
 		check("the other may have it again", nil, ahead, claim)
 		check("released", nil, behind, nil)
 		wait(claimTime)
-		check("too late", []string{"c2"}, behind, nil)
-		check("claimed by the next", []string{"c2"}, ahead, claim)
+		check("too late", []string{"n2"}, behind, nil)
+		check("claimed by the next", []string{"n2"}, ahead, claim)
 		started = started.Add(time.Hour)
 		check("its agent was restarted", nil, ahead, claim)
 		check("released", nil, behind, nil)
 		wait(claimTime)
-		check("too late", []string{"c2"}, behind, nil)
+		check("too late", []string{"n2"}, behind, nil)
 		check("the shard has no addresses any more, or its domain is deleted", nil, nil, nil)
 		check("it has an address again", nil, behind, nil)
 	})

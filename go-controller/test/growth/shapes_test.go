@@ -272,8 +272,8 @@ func snapshot(of []*world.Service) *world.Snapshot {
 	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
 	w.ShardStates = map[world.ShardID]world.ShardState{}
 	for i := range max(1, w.Domains[0].Shards) {
-		w.ShardStates[world.ShardID{Domain: w.Domains[0].Name, Index: i}] = world.ShardState{Active: "chassis-1",
-			Order: []string{"chassis-1"}}
+		w.ShardStates[world.ShardID{Domain: w.Domains[0].Name, Index: i}] = world.ShardState{Active: "n1",
+			Order: []string{"n1"}}
 	}
 	return w
 }

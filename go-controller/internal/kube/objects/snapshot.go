@@ -125,17 +125,16 @@ func (o *Objects) mode() world.Switch {
 
 // addShards adds what the statuses of L2Domains report of the shards.
 func (o *Objects) addShards(w *world.Snapshot) {
-	chassis := map[string]string{}
+	known := map[string]bool{}
 	for _, n := range w.Nodes {
-		chassis[n.Name] = n.Chassis
+		known[n.Name] = n.Chassis != ""
 	}
+	unknown := func(name string) bool { return !known[name] }
 	for _, d := range o.Domains {
 		for _, s := range d.Status.Shards {
-			state := world.ShardState{Active: chassis[s.Active], Settled: true}
-			for _, name := range s.Gateways {
-				if c := chassis[name]; c != "" {
-					state.Order = append(state.Order, c)
-				}
+			state := world.ShardState{Settled: true, Order: slices.DeleteFunc(slices.Clone(s.Gateways), unknown)}
+			if known[s.Active] {
+				state.Active = s.Active
 			}
 			w.ShardStates[world.ShardID{Domain: d.Name, Index: int(s.Index)}] = state
 		}

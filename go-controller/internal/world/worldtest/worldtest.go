@@ -102,8 +102,8 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		w.Domains = append(w.Domains, s.domain(i))
 	}
 	if s.chance(2) {
-		w.ShardStates[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.ShardState{Active: fmt.Sprintf("c%d", s.N(4)),
-			Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("c%d", s.N(4))}}
+		w.ShardStates[world.ShardID{Domain: "d0", Index: s.N(3)}] = world.ShardState{Active: fmt.Sprintf("n%d", s.N(4)),
+			Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("n%d", s.N(4))}}
 	}
 	if s.chance(4) {
 		w.Cluster.PodNets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}

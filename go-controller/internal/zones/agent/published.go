@@ -248,7 +248,8 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 		id := world.ShardID{Domain: d.Name, Index: index}
 		shard := plan.Shard{ID: id, Ordinal: d.Ordinals[index], Handover: p.handovers[id]}
 		for _, name := range p.orderOf(id, d.Gateways[index], own.Name) {
-			if n := p.nodes[name]; n != nil && n.Chassis != "" {
+			// Another node whose Node has the chassis of this one does not make this one a gateway.
+			if n := p.nodes[name]; n != nil && n.Chassis != "" && (n.Chassis != own.Chassis || n.Name == own.Name) {
 				shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis,
 					SharedBridge: sharedBridge && n.Name == own.Name})
 			}
