@@ -35,7 +35,9 @@
 //     lost session is stopped and opened again.
 //   - gobgp dials after 1-2 s, so it is started before the router is connected. It gives up 4 min after its OPEN, so it
 //     is restarted before that.
-//   - gobgp does not know extended optional parameters (RFC 9072), so the filter translates them (standardOpen).
+//   - gobgp does not know extended optional parameters (RFC 9072), and its ListPeer panics on a host name (FQDN
+//     capability) or software version that is no UTF-8. So the filter rebuilds the OPEN from the capabilities that
+//     gobgp needs (standardOpen).
 //   - A hold time of 0 would leave gobgp no time for a write, so gobgp gets another one. The connection manages the
 //     hold time and the KEEPALIVEs.
 package speaker

@@ -208,7 +208,19 @@ func extendedOpen(t testing.TB, capabilities ...packet.ParameterCapabilityInterf
 	return newMessage(packet.BGP_MSG_OPEN, append(body, parameters...)...)
 }
 
-// gobgp receives the capabilities that it needs in the format that it knows, among them none of other families.
+// A router that has other families only has none of ours.
+func TestOtherFamiliesOnly(t *testing.T) {
+	for what, open := range map[string][]byte{
+		"standard OPEN": openOf(t, 64512, 90, "192.0.2.2", packet.NewCapMultiProtocol(packet.RF_EVPN)),
+		"extended OPEN": extendedOpen(t, packet.NewCapMultiProtocol(packet.RF_EVPN), packet.NewCapFourOctetASNumber(64512)),
+	} {
+		if _, f, err := through(victim(), append(open, keepalive()...)); f.negotiated() != (Families{}) {
+			t.Errorf("%s: negotiated %+v (%v)", what, f.negotiated(), err)
+		}
+	}
+}
+
+// gobgp receives the capabilities that it needs in the format that it knows, and one of other families.
 func TestExtendedOptionalParameters(t *testing.T) {
 	all := []packet.ParameterCapabilityInterface{packet.NewCapMultiProtocol(packet.RF_EVPN)}
 	for code := range packet.BGPCapabilityCode(50) {
@@ -230,8 +242,8 @@ func TestExtendedOptionalParameters(t *testing.T) {
 			codes = append(codes, c.Code())
 		}
 	}
-	want := []packet.BGPCapabilityCode{packet.BGP_CAP_FOUR_OCTET_AS_NUMBER, packet.BGP_CAP_GRACEFUL_RESTART,
-		packet.BGP_CAP_MULTIPROTOCOL, packet.BGP_CAP_MULTIPROTOCOL}
+	want := []packet.BGPCapabilityCode{packet.BGP_CAP_MULTIPROTOCOL, packet.BGP_CAP_FOUR_OCTET_AS_NUMBER,
+		packet.BGP_CAP_GRACEFUL_RESTART, packet.BGP_CAP_MULTIPROTOCOL, packet.BGP_CAP_MULTIPROTOCOL}
 	if !slices.Equal(codes, want) || f.negotiated() != (Families{true, true}) || f.asn != 64512 || open.HoldTime != 90 {
 		t.Errorf("gobgp sees capabilities %v, want %v; the filter is %+v", codes, want, f)
 	}

@@ -159,6 +159,14 @@ func FuzzHostileRouter(f *testing.F) {
 		f.Add(stage, byte(packet.BGP_MSG_UPDATE), []byte{0, 0, 0, 20, 0x40, 1, 1, 0, 0x40, 2, 0, 0x40, 3, 4, 192, 0, 2, 2,
 			0x90, 14, 0, 0, 24, 203, 0, 113})
 	}
+	for _, text := range [][]byte{
+		{73, 9, 7, 'z', 0xfc, 'r', 'i', 'c', 'h', '1', 0}, // the FQDN capability with a host name in Latin-1
+		{75, 3, 2, 0xe8, 0x17},                            // the software version capability
+	} {
+		parameters := append([]byte{packet.BGP_OPT_CAPABILITY, byte(len(text))}, text...)
+		body := append([]byte{4, 0xfc, 0, 0, 90, 192, 0, 2, 2, byte(len(parameters))}, parameters...)
+		f.Add(byte(0), byte(0xff), append(newMessage(packet.BGP_MSG_OPEN, body...), keepalive()...))
+	}
 	h := newHostile(f)
 	f.Fuzz(func(t *testing.T, stage, kind byte, body []byte) {
 		nonsense := body

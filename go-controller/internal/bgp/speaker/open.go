@@ -4,7 +4,6 @@ package speaker
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -85,44 +84,51 @@ func isExtended(m []byte) bool {
 	return len(m) >= extendedAt && m[parametersAt] != 0 && m[extendedAt-1] == extended
 }
 
-// standardOpen returns an OPEN with extended optional parameters (RFC 9072) in the format of RFC 4271, the only one
-// that gobgp knows, and any other OPEN unchanged. Capabilities that gobgp does not need are left out: the others fit
-// then.
+// standardOpen returns an OPEN with the capabilities that gobgp needs, in the format of RFC 4271. gobgp knows no
+// extended optional parameters (RFC 9072), and its API panics on names in other capabilities that are no UTF-8.
 func standardOpen(m []byte) ([]byte, error) {
-	if !isExtended(m) {
-		return m, nil
+	if len(m) <= parametersAt {
+		return m, nil // gobgp's parser says what is wrong.
 	}
-	capabilities, ok := extendedCapabilities(m[extendedAt:])
+	at, width, of := parametersAt, 1, ""
+	if isExtended(m) {
+		at, width, of = extendedAt, 2, "extended optional parameters (RFC 9072)"
+	} else {
+		of = "optional parameters"
+	}
+	capabilities, ok := capabilitiesIn(m[at:], width)
 	if !ok {
-		return nil, openError(0, "the peer's OPEN message is malformed: lengths in its extended optional parameters (RFC "+
-			"9072) are wrong")
+		return nil, openError(0, "the peer's OPEN message is malformed: lengths in its %s are wrong", of)
 	}
 	var parameters []byte
+	foreign := false
 	for _, c := range capabilities {
-		if needed(c) {
+		// One other family is enough to show that the peer does not have ours (see commonFamilies).
+		if needed(c) || isMultiprotocol(c) && !foreign {
+			foreign = foreign || !needed(c)
 			parameters = append(append(parameters, packet.BGP_OPT_CAPABILITY, byte(len(c))), c...)
 		}
 	}
 	if len(parameters) >= extended {
 		return nil, openError(packet.BGP_ERROR_SUB_UNSUPPORTED_OPTIONAL_PARAMETER, "the peer's OPEN message has %d octets "+
-			"of extended optional parameters (RFC 9072), of which at most %d are supported", len(parameters), extended-1)
+			"of %s, of which at most %d are supported", len(parameters), of, extended-1)
 	}
 	body := append(bytes.Clone(m[headerLength:parametersAt]), byte(len(parameters)))
 	return newMessage(packet.BGP_MSG_OPEN, append(body, parameters...)...), nil
 }
 
-// extendedCapabilities returns the capabilities in extended optional parameters, each with its code and length (RFC
-// 5492 section 4). It returns false if a length is wrong.
-func extendedCapabilities(b []byte) (capabilities [][]byte, ok bool) {
-	if len(b) < 2 || int(binary.BigEndian.Uint16(b)) != len(b)-2 {
+// capabilitiesIn returns the capabilities in optional parameters, each with its code and length (RFC 5492 section 4).
+// Their lengths have width octets. It returns false if one is wrong.
+func capabilitiesIn(b []byte, width int) (capabilities [][]byte, ok bool) {
+	if len(b) < width || lengthIn(b[:width]) != len(b)-width {
 		return nil, false
 	}
-	for b = b[2:]; len(b) > 0; {
-		if len(b) < 3 || len(b) < 3+int(binary.BigEndian.Uint16(b[1:])) {
+	for b = b[width:]; len(b) > 0; {
+		if len(b) < 1+width || len(b) < 1+width+lengthIn(b[1:1+width]) {
 			return nil, false
 		}
-		kind, value := b[0], b[3:3+int(binary.BigEndian.Uint16(b[1:]))]
-		b = b[3+len(value):]
+		kind, value := b[0], b[1+width:1+width+lengthIn(b[1:1+width])]
+		b = b[1+width+len(value):]
 		for kind == packet.BGP_OPT_CAPABILITY && len(value) > 0 {
 			if len(value) < 2 || len(value) < 2+int(value[1]) {
 				return nil, false
@@ -134,14 +140,27 @@ func extendedCapabilities(b []byte) (capabilities [][]byte, ok bool) {
 	return capabilities, true
 }
 
+// lengthIn returns the value of one or two octets.
+func lengthIn(b []byte) (n int) {
+	for _, octet := range b {
+		n = n<<8 | int(octet)
+	}
+	return n
+}
+
 // needed reports whether a capability affects a session with our families.
 func needed(capability []byte) bool {
 	code := packet.BGPCapabilityCode(capability[0])
-	if code == packet.BGP_CAP_MULTIPROTOCOL {
+	if isMultiprotocol(capability) {
 		return bytes.Equal(capability[1:], []byte{4, 0, 1, 0, 1}) || bytes.Equal(capability[1:], []byte{4, 0, 2, 0, 1})
 	}
 	return code == packet.BGP_CAP_ROUTE_REFRESH || code == packet.BGP_CAP_EXTENDED_NEXTHOP ||
 		code == packet.BGP_CAP_GRACEFUL_RESTART || code == packet.BGP_CAP_FOUR_OCTET_AS_NUMBER
+}
+
+// isMultiprotocol reports whether a capability is a multiprotocol one (RFC 4760 section 8) of the right length.
+func isMultiprotocol(capability []byte) bool {
+	return packet.BGPCapabilityCode(capability[0]) == packet.BGP_CAP_MULTIPROTOCOL && capability[1] == 4
 }
 
 // parse reads an OPEN with gobgp's parser. It returns an error if that fails or panics.
