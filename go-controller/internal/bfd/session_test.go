@@ -168,3 +168,34 @@ func TestFailures(t *testing.T) {
 		}
 	}
 }
+
+// A host on the link does not know our discriminator. A peer that has restarted does not know it either, and is noticed
+// within the detection time.
+func TestPacketsWithoutOurDiscriminatorDoNotEndASession(t *testing.T) {
+	d := newDialogue()
+	for _, e := range d.ends {
+		e.settings = bfd.Settings{Transmit: 100 * time.Millisecond, Receive: 100 * time.Millisecond, Multiplier: 3}
+		d.begin(e)
+	}
+	d.run(5 * time.Second)
+	ours := d.ends[0].session
+	down := bfd.Packet{State: bfd.Down, My: 0xdeadbeef, Multiplier: 1, Transmit: time.Second}
+	for range 100 {
+		if _, send := ours.Receive(d.now, down); send {
+			t.Error("a forged packet is answered")
+		}
+		d.run(10 * time.Millisecond)
+	}
+	if is := ours.Status(); is.State != bfd.Up || is.Failures != 0 {
+		t.Errorf("after forged packets: %s, %d failures", is.State, is.Failures)
+	}
+	restarted := d.now
+	for range 40 { // instead of those of the peer
+		d.now = d.now.Add(10 * time.Millisecond)
+		ours.Receive(d.now, down)
+		ours.Wake(d.now)
+	}
+	if is := ours.Status(); is.State == bfd.Up || is.Failures != 1 || is.Since.Sub(restarted) > 310*time.Millisecond {
+		t.Errorf("after a restart of the peer: %s since %v, %d failures", is.State, is.Since.Sub(restarted), is.Failures)
+	}
+}
