@@ -341,7 +341,7 @@ func (b *batch) native(value any) (any, error) {
 	}
 	ref, ok := value.(rows.Ref)
 	if !ok {
-		return value, nil
+		return value, checkText(value)
 	}
 	if name, ok := b.inserted[ref]; ok {
 		return &name, nil

@@ -26,7 +26,7 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q does not exist", name))
 			continue
 		case n.Chassis == "":
-			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q has no chassis yet (k8s.ovn.org/node-chassis-id)", name))
+			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q has no valid chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
 		}
 		reason, message := zoneReason(n, zones)

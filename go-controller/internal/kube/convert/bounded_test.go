@@ -143,7 +143,7 @@ func TestExternalIPsAreBounded(t *testing.T) {
 	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 2500 || len(got.Limits) > 0 {
 		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
 	}
-	// An address that the condition does not list would belong to nobody after a restart of the controller.
+	// An address that the condition does not list would be lost to others after a restart of the controller.
 	s.Spec.ExternalIPs = nil
 	for i := range 800 {
 		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("2001:1db8:ffff:ffff:ffff:ffff:ffff:%x", 0xf000+i))

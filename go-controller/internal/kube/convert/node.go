@@ -61,7 +61,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	own := gateways["default"]
 	out := &world.Node{
 		Name:          n.Name,
-		Chassis:       annotationText(n, annotationChassis),
+		Chassis:       chassis(n),
 		Zone:          zone(n),
 		Addrs:         nodeAddrs(n, links),
 		Links:         withSubnet(links),
@@ -90,6 +90,16 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		out.Chassis, out.Kernel = n.Name, kernel(n)
 	}
 	return out
+}
+
+// chassis returns the system-id of a node, or an empty string if the annotation is none: a kubelet can write any text
+// into its Node, and this one becomes part of rows in the databases of all zones.
+func chassis(n *corev1.Node) string {
+	id := n.Annotations[annotationChassis]
+	if len(id) > maxForeignText || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return id
 }
 
 // annotationText returns the beginning of an annotation of a node.
