@@ -51,6 +51,7 @@ type ServiceWriter struct {
 	mu          sync.Mutex
 	want        map[world.Key]*ServiceStatus
 	unconfirmed map[world.Key]written[*corev1.Service]
+	paces       map[world.Key]*pace
 	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
 	// in the meantime, if any.
 	busy map[world.Key]*job
@@ -75,6 +76,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
 		want:        map[world.Key]*ServiceStatus{},
 		unconfirmed: map[world.Key]written[*corev1.Service]{},
+		paces:       map[world.Key]*pace{},
 		busy:        map[world.Key]*job{},
 	}
 }
@@ -88,6 +90,7 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 		have := w.read(k)
 		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
 	})
+	maps.DeleteFunc(w.paces, func(k world.Key, _ *pace) bool { return want[k] == nil })
 	w.mu.Unlock()
 	for key, s := range want {
 		w.enqueueIfChanged(key, before[key], s)
@@ -105,6 +108,7 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 		} else {
 			delete(w.want, key)
 			delete(w.unconfirmed, key)
+			delete(w.paces, key)
 		}
 	}
 	w.mu.Unlock()
@@ -121,9 +125,12 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 		return
 	}
 	j := w.job(key, s)
-	if lostGateway(before, s) {
+	switch {
+	case lostGateway(before, s):
 		w.queue.AddAfter(j, failoverGracePeriod)
-	} else {
+	case before != nil && onlyText(before, s):
+		w.queue.AddAfter(j, w.pause(key))
+	default:
 		w.queue.Add(j)
 	}
 }
