@@ -86,6 +86,22 @@ func (s *server) testOwnNode(t *testing.T) {
 		refused(t, write("n2"), []string{denial})
 	}
 
+	for what, meta := range map[string]metav1.ObjectMeta{
+		`metadata.finalizers: a node adds none to "n1"`: {Name: "n1", Finalizers: []string{"example.com/stay"}},
+		`metadata.ownerReferences: "n1" belongs to Node "n1" only`: {Name: "n1",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: guards, UID: "1"}}},
+	} {
+		_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: meta},
+			metav1.CreateOptions{DryRun: dry})
+		refused(t, err, []string{what})
+	}
+	own := metav1.ObjectMeta{Name: "n1", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "1"}}}
+	if _, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: own},
+		metav1.CreateOptions{DryRun: dry}); err != nil {
+		t.Errorf("a Lease of the own Node: %v", err)
+	}
+
 	s.rights(t, "ovnkube-slb-node", true,
 		[]right{{"create", "coordination.k8s.io", "leases", "", v1alpha1.PasswordsNamespace, ""}})
 	for name, may := range map[string]bool{v1alpha1.SessionTurnLease: true, "other": false} {

@@ -195,6 +195,10 @@ func nodeLinks(n *corev1.Node) []netip.Prefix {
 	return links
 }
 
+// maxPodSubnets is how many pod subnets of a node count. OVN-Kubernetes gives it one of each family, and each
+// costs all zones a route.
+const maxPodSubnets = 8
+
 // podSubnets returns the node's subnets on the default network, sorted and without duplicates. Two subnets of a family
 // are supported, because OVN-Kubernetes may list them.
 func podSubnets(n *corev1.Node) []netip.Prefix {
@@ -211,7 +215,7 @@ func podSubnets(n *corev1.Node) []netip.Prefix {
 		texts = []string{one}
 	}
 	var subnets []netip.Prefix
-	for _, text := range texts {
+	for _, text := range texts[:min(len(texts), maxPodSubnets)] {
 		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().Is4In6() {
 			subnets = append(subnets, p.Masked())
 		}
