@@ -11,7 +11,7 @@ import (
 )
 
 // A node or a router can change the message of all Services that it serves as often as it likes, for example by the
-// reasons that it gives. textBurst changes of a message alone are written at once, further ones at most every textPause.
+// reasons that it gives. textBurst changes of a message alone are written at once, further ones one per textPause.
 const (
 	textBurst = 10
 	textPause = time.Minute
