@@ -55,7 +55,16 @@ func TestExternalIPHolderKeepsItAgainstAnOlderService(t *testing.T) {
 
 	gaveUp := shown
 	gaveUp.ExternalIPs = nil
-	hasListed(t, m.Decide(external(&gaveUp, older)), older, &gaveUp, "once the holder does not list it any more")
+	for what, state := range map[string]*State{"same leader": &m, "next leader": {}} {
+		if d := state.Decide(external(&gaveUp, older)); slices.Contains(d.Allocation.Services[older.Key].External, listed) {
+			t.Errorf("%s: the older one gets it although the status of the holder shows it", what)
+		}
+		// The status of the holder can't be written, for example because the object is too large, and it returns.
+		hasListed(t, state.Decide(external(&shown, older)), &shown, older, what+", when the holder lists it again")
+	}
+	released := gaveUp
+	released.HeldExternalIPs = nil
+	hasListed(t, m.Decide(external(&released, older)), older, &released, "once the status of the holder does not show it")
 }
 
 // Two controllers that run at the same time converge: an address in a status counts if it differs from what this

@@ -98,6 +98,23 @@ func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
 	return ""
 }
 
+// reserveExternals reserves addresses in the conditions ExternalIPs of Services that no longer list them, until they
+// are no longer there. Otherwise a Service whose status can't be written could take such an address back from
+// the one that has got it meanwhile: the next leader and the nodes know only the statuses.
+func (st *state) reserveExternals() {
+	for i, s := range st.services {
+		var lists func(netip.Addr) bool
+		for _, a := range s.HeldExternalIPs {
+			if lists == nil {
+				lists = world.AddrSet(s.ExternalIPs)
+			}
+			if !lists(a) && !st.taken(a) {
+				st.take(a, i)
+			}
+		}
+	}
+}
+
 // reserveStatus reserves the addresses that a Service is about to give up until they are no longer in its status.
 func (st *state) reserveStatus(service int) {
 	for _, a := range st.services[service].Assigned {

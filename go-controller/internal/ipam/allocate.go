@@ -90,6 +90,7 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(st.services)),
 		allocator: &allocator{state: st, autoAssign: st.autoAssignPools()}}
 	externals := a.allocator.keepExternals(owns)
+	st.reserveExternals()
 	st.startCooldowns(w.Now)
 	a.allocator.assignExternalIPs(externals)
 	for i, s := range st.services {

@@ -54,7 +54,7 @@ func (al *allocator) assignExternalIPs(out []external) {
 		refused := 0
 		for j, a := range s.ExternalIPs {
 			c := &out[i].claims[j]
-			if c.held || refused >= maxRefused && !al.servesExternals(a) {
+			if c.held || refused >= maxRefused && !al.mayGetExternal(i, a) {
 				continue
 			}
 			if al.claim(i, a, c); !c.held {
@@ -65,14 +65,22 @@ func (al *allocator) assignExternalIPs(out []external) {
 	}
 }
 
-// maxRefused is the number of refused addresses of a Service after which those that no Service may have are not
-// explained any more. Tenants list them without limit, and a message takes longer than all else.
-const maxRefused = 100
+const (
+	// maxRefused is the number of refused addresses of a Service after which those that it can't have are not explained
+	// any more. Tenants list them without limit, and a message takes longer than all else.
+	maxRefused = 100
+	// maxExternals is the maximum number of addresses of spec.externalIPs that Services of a namespace get, counted for
+	// each Service. With BGP, each is a route of each node to each router.
+	maxExternals = 10_000
+)
 
-// servesExternals reports whether a pool serves an address of spec.externalIPs.
-func (al *allocator) servesExternals(a netip.Addr) bool {
-	p := al.poolOf(a)
-	return p != nil && p.ExternalIPs
+// mayGetExternal reports whether a Service may get an address of spec.externalIPs that it did not have, as far as that
+// is known without a comparison: a pool serves the address, and no Service has it that shares nothing with it.
+func (al *allocator) mayGetExternal(service int, a netip.Addr) bool {
+	p, s := al.poolOf(a), al.services[service]
+	holder, taken := al.holder[a]
+	return p != nil && p.ExternalIPs && al.externals[s.Key.Namespace] < maxExternals &&
+		(!taken || holder == service || sameKey(al.services[holder], s))
 }
 
 // keepExternal lets a Service keep an address of spec.externalIPs, unless the pool reserves the address for another
@@ -97,6 +105,7 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 		al.take(a, service)
 	}
 	c.held = true
+	al.externals[s.Key.Namespace]++
 	if c.reason, c.message = externalsUnavailable(p, a); c.message != "" {
 		return
 	}
@@ -126,6 +135,7 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 		al.take(a, service)
 	}
 	c.held, c.served = true, true
+	al.externals[al.services[service].Key.Namespace]++
 }
 
 // maxSharedExternals is the maximum number of ports, of the Services of a namespace, that are indexed for addresses of
@@ -228,6 +238,10 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 	}
 	if allocated {
 		return "", ""
+	}
+	if n := al.externals[s.Key.Namespace]; n >= maxExternals {
+		return ReasonQuotaExceeded, fmt.Sprintf("%s: address %s: Services of namespace %q have %d addresses of "+
+			"spec.externalIPs, which is the limit", externalIPsField, a, s.Key.Namespace, n)
 	}
 	ports, why := al.portsToShare(a, service)
 	if why != "" {

@@ -69,6 +69,35 @@ func TestSharedExternalsAreBounded(t *testing.T) {
 	}
 }
 
+// The Services of a namespace get a limited number of addresses of spec.externalIPs: with BGP, each is a route of each
+// node. Those of other namespaces, and what a Service has already, do not depend on it.
+func TestExternalsOfANamespaceAreLimited(t *testing.T) {
+	const services, addresses = 6, 2000
+	var all []*world.Service
+	for i := range services {
+		s := sharing("one", string(rune('a'+i)), services-i, 80, 1, services*addresses)
+		s.SharingKey, s.ExternalIPs = "", s.ExternalIPs[i*addresses:(i+1)*addresses]
+		all = append(all, s)
+	}
+	last := all[services-1]
+	last.HeldExternalIPs = last.ExternalIPs[:500]
+	other := sharing("two", "other", 0, 80, 1, services*addresses+1)
+	other.ExternalIPs = other.ExternalIPs[services*addresses:]
+	d := allocateShared(append(all, other)...)
+	for i, want := range []int{addresses, addresses, addresses, addresses, addresses - 500, 500} {
+		got := d.Services[all[i].Key]
+		if len(got.External) != want {
+			t.Errorf("Service %d: %d addresses of spec.externalIPs, want %d: %s", i, len(got.External), want, got.Message)
+		}
+		if refused := strings.Contains(got.Message, `namespace "one" have 10000 addresses`); refused != (want < addresses) {
+			t.Errorf("Service %d: message %q", i, got.Message)
+		}
+	}
+	if got := d.Services[other.Key]; len(got.External) != 1 {
+		t.Errorf("the Service of the other tenant: %+v", got)
+	}
+}
+
 // A Service that may share none of the addresses takes nothing from younger ones of its namespace. The work for it is
 // bounded all the same.
 func TestRefusedExternalsTakeNothingFromYoungerServices(t *testing.T) {

@@ -67,21 +67,21 @@ func (st *state) hasAlready(service int, a netip.Addr) bool {
 	return slices.Contains(s.Assigned, a) || slices.Contains(st.held[s.Key], a) || st.heldExternals(service)[a]
 }
 
-// heldExternals returns the addresses of spec.externalIPs that belonged to a Service before.
+// heldExternals returns the addresses of spec.externalIPs that belonged to a Service before, according to decisions of
+// ours or to its status: no other Service gets one as long as the status shows it.
 func (st *state) heldExternals(service int) map[netip.Addr]bool {
 	s := st.services[service]
-	held, known := st.external[s.Key]
-	if !known {
-		held = s.HeldExternalIPs
-	}
-	if len(held) == 0 {
+	granted := st.external[s.Key]
+	if len(granted)+len(s.HeldExternalIPs) == 0 {
 		return nil
 	}
 	set := st.externalSets[service]
 	if set == nil {
-		set = make(map[netip.Addr]bool, len(held))
-		for _, a := range held {
-			set[a] = true
+		set = make(map[netip.Addr]bool, len(s.HeldExternalIPs)+len(granted))
+		for _, list := range [][]netip.Addr{s.HeldExternalIPs, granted} {
+			for _, a := range list {
+				set[a] = true
+			}
 		}
 		st.externalSets[service] = set
 	}

@@ -32,6 +32,8 @@ type state struct {
 	sharedPorts  map[string]int
 	refusedPorts map[int]int
 	listing      map[string]int
+	// externals counts what maxExternals limits, by namespace.
+	externals map[string]int
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -81,6 +83,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		sharedPorts:        make(map[string]int),
 		refusedPorts:       make(map[int]int),
 		listing:            make(map[string]int),
+		externals:          make(map[string]int),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),

@@ -204,6 +204,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	}
 	kept, won := listing{}, listing{}
 	t.keepExternals(services, kept, won)
+	t.reserveExternals(services)
 	t.startCooldowns()
 	t.winExternals(services, kept, won)
 	t.externals, t.heldExternals = won.inOrder(services), kept.inOrder(services)

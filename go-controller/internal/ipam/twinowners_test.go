@@ -58,10 +58,18 @@ func (t *twin) inScope(a netip.Addr, x, y *world.Service) bool {
 }
 
 func (t *twin) ownBefore(s *world.Service) []netip.Addr {
-	if newer, ok := t.w.HeldExternalIPs[s.Key]; ok {
-		return newer
+	return slices.Concat(t.w.HeldExternalIPs[s.Key], s.HeldExternalIPs)
+}
+
+// reserveExternals keeps addresses that Services no longer list from others as long as their statuses show them.
+func (t *twin) reserveExternals(services []*world.Service) {
+	for _, s := range services {
+		for _, a := range s.HeldExternalIPs {
+			if !slices.Contains(s.ExternalIPs, a) && len(t.holder[a]) == 0 {
+				t.take(s, a)
+			}
+		}
 	}
-	return s.HeldExternalIPs
 }
 
 // keepExternals lets Services keep the addresses of spec.externalIPs that they owned before (kept), whether they are

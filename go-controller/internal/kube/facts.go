@@ -164,7 +164,11 @@ func (f *Facts) setService(old, now *corev1.Service) {
 
 // freed reports whether an address was removed from the status. Other Services may be waiting for it.
 func freed(was, is *world.Service) bool {
-	return slices.ContainsFunc(was.Assigned, func(a netip.Addr) bool { return !slices.Contains(is.Assigned, a) })
+	removed := func(before, now []netip.Addr) bool {
+		has := world.AddrSet(now)
+		return slices.ContainsFunc(before, func(a netip.Addr) bool { return !has(a) })
+	}
+	return removed(was.Assigned, is.Assigned) || removed(was.HeldExternalIPs, is.HeldExternalIPs)
 }
 
 // sameRequest reports whether two versions of a Service have the same spec, labels, annotations and UID. The update
@@ -349,10 +353,16 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 				w.Leaving[a] = key
 			}
 		}
+		for _, a := range convert.HeldExternalIPs(s) {
+			w.Leaving[a] = key
+		}
 	}
 	if len(left) > 0 {
 		for _, s := range w.Services {
 			for _, a := range s.Assigned {
+				delete(w.Leaving, a)
+			}
+			for _, a := range s.HeldExternalIPs {
 				delete(w.Leaving, a)
 			}
 		}

@@ -199,6 +199,26 @@ func TestMoveRequestWakes(t *testing.T) {
 	}
 }
 
+// An address of spec.externalIPs is not another Service's as long as the condition of the former one shows it.
+func TestExternalIPsOfRemovedServicesLeave(t *testing.T) {
+	f, _ := counted()
+	left := serviceOf(corev1.ServiceTypeClusterIP)
+	left.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionAllocated, Status: metav1.ConditionTrue, Message: "192.0.2.1 from pool lan"},
+		{Type: v1alpha1.ConditionExternalIPs, Status: metav1.ConditionTrue, Message: "192.0.2.9"}}
+	f.setService(nil, left)
+	key, addr := world.Key{Namespace: "shop", Name: "web"}, netip.MustParseAddr("192.0.2.9")
+	if w, _ := f.Snapshot(world.Cluster{}); len(w.Leaving) != 1 || w.Leaving[addr] != key {
+		t.Errorf("%v leave", w.Leaving)
+	}
+	sharer := serviceOf(corev1.ServiceTypeLoadBalancer)
+	sharer.Name, sharer.Status = "sharer", left.Status
+	f.setService(nil, sharer)
+	if w, _ := f.Snapshot(world.Cluster{}); len(w.Leaving) != 0 {
+		t.Errorf("%v leave though another Service has them", w.Leaving)
+	}
+}
+
 func TestRemovedServicesAreKeptUntilReleased(t *testing.T) {
 	f, _ := counted()
 	ours := serviceOf(corev1.ServiceTypeLoadBalancer)

@@ -56,8 +56,8 @@ type Snapshot struct {
 	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until those statuses are
 	// cleared. Addresses that the status of a served Service contains are omitted.
 	Leaving map[netip.Addr]Key
-	// HeldExternalIPs overrides Service.HeldExternalIPs for the Services in it: decisions of ours that are not yet in
-	// the status.
+	// HeldExternalIPs are the addresses of spec.externalIPs that Services hold according to decisions of ours that are
+	// not yet in their statuses (Service.HeldExternalIPs).
 	HeldExternalIPs map[Key][]netip.Addr
 }
 

@@ -58,7 +58,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		SessionAffinity: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		LocalPolicy:     s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 
-		HeldExternalIPs: listed(s, v1alpha1.ConditionExternalIPs),
+		HeldExternalIPs: HeldExternalIPs(s),
 	}}
 	r.readRequests()
 	r.readSourceRanges()
@@ -110,6 +110,9 @@ func contested(s *corev1.Service) bool {
 // Given returns the addresses that we allocated according to the status of a Service. A user who may write Services but
 // not their status cannot forge them.
 func Given(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionAllocated) }
+
+// HeldExternalIPs returns the addresses of spec.externalIPs that a Service holds according to its status.
+func HeldExternalIPs(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionExternalIPs) }
 
 // listed returns the addresses, separated by ", ", at the beginning of the message of a condition that is True.
 func listed(s *corev1.Service, condition string) []netip.Addr {
