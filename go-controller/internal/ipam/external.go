@@ -101,11 +101,7 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 		}
 		al.sharedPorts[s.Key.Namespace] += ports
 	}
-	if !al.holds(a, service) {
-		al.take(a, service)
-	}
-	c.held = true
-	al.externals[s.Key.Namespace]++
+	al.hold(service, a, c)
 	if c.reason, c.message = externalsUnavailable(p, a); c.message != "" {
 		return
 	}
@@ -131,10 +127,19 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 	if c.reason, c.message = al.denyExternal(service, a, c.allocated); c.message != "" {
 		return
 	}
+	al.hold(service, a, c)
+	c.served = true
+}
+
+// hold gives an address of spec.externalIPs to a Service that may have it.
+func (al *allocator) hold(service int, a netip.Addr, c *claimed) {
 	if !al.holds(a, service) {
 		al.take(a, service)
 	}
-	c.held, c.served = true, true
+	if c.allocated {
+		al.listed[claim{a, service}] = true
+	}
+	c.held = true
 	al.externals[al.services[service].Key.Namespace]++
 }
 

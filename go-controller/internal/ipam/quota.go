@@ -12,7 +12,8 @@ import (
 type quotaKey struct{ pool, namespace string }
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
-// the pool. An address that replaces one of the same pool does not count.
+// the pool. An address that replaces one of the same pool does not count, unless the Service keeps the other one because
+// spec.externalIPs lists it.
 func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
@@ -22,10 +23,11 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 		if before == after {
 			continue
 		}
-		if before.IsValid() && st.poolOf(before) == p && st.isSoleInNamespace(before, service) {
+		if before.IsValid() && st.poolOf(before) == p && !st.listed[claim{before, service}] &&
+			st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && st.isSoleInNamespace(after, service) {
+		if after.IsValid() && st.poolOf(after) == p && !st.holds(after, service) && st.isSoleInNamespace(after, service) {
 			n++
 		}
 	}

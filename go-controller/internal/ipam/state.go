@@ -34,6 +34,8 @@ type state struct {
 	listing      map[string]int
 	// externals counts what maxExternals limits, by namespace.
 	externals map[string]int
+	// listed are allocated addresses that their Services keep through spec.externalIPs as well.
+	listed map[claim]bool
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -84,6 +86,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		refusedPorts:       make(map[int]int),
 		listing:            make(map[string]int),
 		externals:          make(map[string]int),
+		listed:             make(map[claim]bool),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),

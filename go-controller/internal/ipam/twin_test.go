@@ -364,17 +364,18 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
 	spent := 0
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
-	other := func(o *world.Service) bool { return o != s && neighbour(o) }
 	for a, holders := range t.holder {
 		if t.inPool(a) == p && slices.ContainsFunc(holders, neighbour) {
 			spent++
 		}
 	}
 	for _, f := range wants(s) {
-		if had[f] != gets[f] && t.inPool(had[f]) == p && !slices.ContainsFunc(t.holder[had[f]], other) {
+		listed := slices.Contains(t.heldExternals[s.Key], had[f])
+		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !slices.ContainsFunc(t.holder[had[f]], remains) {
 			more--
 		}
-		if had[f] != gets[f] && t.inPool(gets[f]) == p && !slices.ContainsFunc(t.holder[gets[f]], other) {
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !slices.ContainsFunc(t.holder[gets[f]], neighbour) {
 			more++
 		}
 	}
