@@ -10,5 +10,5 @@
 //     seen yet is reported, too. The conditions of the Service decide what only the controller can see.
 //   - With the address of a client, domains, shards, gateways, rows, endpoints and routes are those of the Service's
 //     addresses of its family. A fault of the other family breaks no link.
-//   - Which clients are admitted is decided by plan.SourceRanges, from which the rows in OVN are built.
+//   - Which clients are admitted is decided by world.Service.SourceRanges, from which the rows in OVN are built.
 package explain

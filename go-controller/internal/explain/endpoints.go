@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
@@ -29,17 +30,13 @@ const (
 
 // addClients adds which clients are admitted.
 func (p *path) addClients() {
-	ranges, from := plan.SourceRanges(p.service.SourceRanges), p.From.Unmap()
-	texts := make([]string, len(p.service.SourceRanges))
-	for i, r := range p.service.SourceRanges {
-		texts[i] = r.String()
-	}
+	from, texts := p.From.Unmap(), convert.ListedRanges(p.object)
 	link := Link{Name: LinkClients, State: OK, Message: "all clients are admitted"}
 	if from.IsValid() {
 		link.Object, link.Message = from.String(), "the client is admitted"
-	} else if p.restricted(ranges) {
+	} else if p.restricted() {
 		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
-		if f := p.familyWithoutRange(ranges); f != 0 {
+		if f := p.familyWithoutRange(); f != 0 {
 			link.State, link.Reason = Warning, ReasonClientNotAdmitted
 			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no "+
 				"range", f)
@@ -50,7 +47,7 @@ func (p *path) addClients() {
 		bits = 32
 	}
 	switch {
-	case len(p.asked()) > 0 && !p.layer2 && p.restricted(ranges):
+	case len(p.asked()) > 0 && !p.layer2 && p.restricted():
 		link.State, link.Reason = Warning, ReasonRangesNotApplied
 		link.Message = fmt.Sprintf("spec.loadBalancerSourceRanges (%s) do not apply to what routers send to nodes: let the "+
 			"routers filter", joined(texts))
@@ -78,23 +75,22 @@ func (p *path) addClients() {
 
 // admits reports whether the source ranges of the Service admit a client.
 func (p *path) admits(from netip.Addr) bool {
-	ranges := plan.SourceRanges(p.service.SourceRanges)
-	return !p.restricted(ranges) || slices.ContainsFunc(ranges[world.FamilyOf(from)],
+	return !p.restricted() || slices.ContainsFunc(p.service.SourceRanges[world.FamilyOf(from)],
 		func(r netip.Prefix) bool { return r.Contains(from) })
 }
 
-// restricted reports whether the ranges of plan.SourceRanges keep clients from an address that the question is about.
-func (p *path) restricted(ranges map[world.Family][]netip.Prefix) bool {
+// restricted reports whether source ranges keep clients from an address that the question is about.
+func (p *path) restricted() bool {
 	return slices.ContainsFunc(p.asked(), func(a netip.Addr) bool {
-		_, restricted := ranges[world.FamilyOf(a)]
+		_, restricted := p.service.SourceRanges[world.FamilyOf(a)]
 		return restricted
 	})
 }
 
 // familyWithoutRange returns a family of the Service's addresses of which no client is admitted; 0 if there is none.
-func (p *path) familyWithoutRange(ranges map[world.Family][]netip.Prefix) world.Family {
+func (p *path) familyWithoutRange() world.Family {
 	for _, a := range p.addrs() {
-		if admitted, restricted := ranges[world.FamilyOf(a)]; restricted && len(admitted) == 0 {
+		if admitted, restricted := p.service.SourceRanges[world.FamilyOf(a)]; restricted && len(admitted) == 0 {
 			return world.FamilyOf(a)
 		}
 	}

@@ -43,8 +43,7 @@ func DemandOf(s *world.Service, vips []VIP) Demand {
 		return Demand{}
 	}
 	var d Demand
-	ranges := SourceRanges(s.SourceRanges)
-	for _, list := range ranges {
+	for _, list := range s.SourceRanges {
 		d.SourceRanges += len(list)
 	}
 	protocols := map[world.Protocol]bool{}
@@ -62,7 +61,7 @@ func DemandOf(s *world.Service, vips []VIP) Demand {
 			}
 		}
 		d.Backends += backends[f]
-		d.ACLRanges += len(protocols) * len(ranges[f])
+		d.ACLRanges += len(protocols) * len(s.SourceRanges[f])
 	}
 	return d
 }

@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"go4.org/netipx"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -30,7 +28,7 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 		Key:             s.Key,
 		VIPs:            sortedVIPs(vips),
 		SessionAffinity: s.SessionAffinity,
-		SourceRanges:    SourceRanges(s.SourceRanges),
+		SourceRanges:    s.SourceRanges,
 	}
 	ports := slices.Clone(s.Ports)
 	slices.SortFunc(ports, func(a, b world.Port) int {
@@ -58,34 +56,6 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 	slices.SortFunc(p.Unreachable, netip.Addr.Compare)
 	p.Unreachable = slices.Compact(p.Unreachable)
 	return p
-}
-
-// SourceRanges returns the source ranges of a Service by family, as in Service.SourceRanges: the fewest that have the
-// same addresses. If there is none but 0.0.0.0/0 and ::/0, clients of both families are admitted: 0.0.0.0/0 is the
-// default of Kubernetes, and stands for all clients. Otherwise a family without a range admits no client, because its
-// clients are not in the list.
-func SourceRanges(ranges []netip.Prefix) map[world.Family][]netip.Prefix {
-	if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
-		return nil
-	}
-	builders := map[world.Family]*netipx.IPSetBuilder{world.IPv4: {}, world.IPv6: {}}
-	for _, p := range ranges {
-		if p.IsValid() { // an invalid range admits no client
-			builders[world.FamilyOf(p.Addr())].AddPrefix(p)
-		}
-	}
-	out := map[world.Family][]netip.Prefix{}
-	for f, b := range builders {
-		set, err := b.IPSet()
-		if err != nil { // impossible: only valid prefixes were added
-			panic(err)
-		}
-		admitted := set.Prefixes()
-		if len(admitted) != 1 || admitted[0].Bits() != 0 {
-			out[f] = admitted
-		}
-	}
-	return out
 }
 
 // backends returns the endpoints that take new connections of a port, and those that don't, both sorted and distinct.

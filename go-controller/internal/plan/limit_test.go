@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -19,11 +20,11 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		unready.Slices[0].Endpoints[i].Ready = false
 	}
 	ranges := func(n, step int) *world.Service {
-		s := worldtest.Wide(1, 1, 1)
-		for i := range n {
-			i *= step
-			s.SourceRanges = append(s.SourceRanges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i)}), 24))
+		s, list := worldtest.Wide(1, 1, 1), make([]netip.Prefix, n)
+		for i := range list {
+			list[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i * step >> 8), byte(i * step)}), 24)
 		}
+		s.SourceRanges = convert.MergeRanges(list)
 		return s
 	}
 	for _, test := range []struct {

@@ -25,8 +25,7 @@ type Service struct {
 	Unreachable []netip.Addr
 	// SessionAffinity means sessionAffinity: ClientIP. All connections of a client go to one backend.
 	SessionAffinity bool
-	// SourceRanges are the client ranges by family. A family without an entry admits all clients. A family with an
-	// empty entry admits none.
+	// SourceRanges are those of world.Service.
 	SourceRanges map[world.Family][]netip.Prefix
 }
 

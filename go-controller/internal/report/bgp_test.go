@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -57,7 +58,8 @@ func TestServiceStatusWithBGP(t *testing.T) {
 				Message: "address 10.50.0.100 is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
 					"address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"restricted": {func(w *world.Snapshot) {
-			w.Domains, w.Services[0].SourceRanges = nil, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+			w.Domains = nil
+			w.Services[0].SourceRanges = convert.MergeRanges([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})
 		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 			Message: "for traffic that enters through a node, spec.loadBalancerSourceRanges are up to OVN-Kubernetes"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },

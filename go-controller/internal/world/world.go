@@ -332,10 +332,13 @@ type Service struct {
 	SessionAffinity bool
 	// LocalPolicy means externalTrafficPolicy: Local.
 	LocalPolicy bool
-	// SourceRanges is loadBalancerSourceRanges. Empty admits all clients. The zero Prefix stands for a range that could
-	// not be parsed, and admits none.
-	SourceRanges []netip.Prefix
-	Slices       []*Slice
+	// SourceRanges are the fewest prefixes with the addresses of loadBalancerSourceRanges, by family. A family without an
+	// entry admits all clients. A family with an empty list admits none: ranges that could not be parsed admit none, and
+	// neither does a family that the list lacks. If the list has nothing but 0.0.0.0/0 and ::/0, both families are
+	// admitted: 0.0.0.0/0 is the default of Kubernetes, and stands for all clients.
+	SourceRanges map[Family][]netip.Prefix
+	// Slices are in the order of the names of their EndpointSlices.
+	Slices []*Slice
 	// Problems are the fields of the object that cannot be parsed or served (field, value and what is wrong). The
 	// Service is not served until they are fixed.
 	Problems []string

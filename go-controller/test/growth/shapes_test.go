@@ -10,6 +10,7 @@ import (
 
 	"go4.org/netipx"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
@@ -189,10 +190,11 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 	dualStackWithBGP:  externalOfBoth,
 	"source ranges": func(n int, _ bool) []*world.Service {
 		return each(3, func(_ int, s *world.Service) {
-			for i := range n {
-				a := netip.AddrFrom4([4]byte{9, byte(i >> 7), byte(i << 1)})
-				s.SourceRanges = append(s.SourceRanges, netip.PrefixFrom(a, 24))
+			list := make([]netip.Prefix, n)
+			for i := range list {
+				list[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{9, byte(i >> 7), byte(i << 1)}), 24)
 			}
+			s.SourceRanges = convert.MergeRanges(list)
 		})
 	},
 	"endpoints of one port, of which half are replaced": func(n int, changed bool) []*world.Service {

@@ -314,36 +314,6 @@ func sameAddrs(a, b []netip.Addr) bool {
 		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
 }
 
-// readSourceRanges fails closed: an invalid range admits no client.
-func (r *serviceReader) readSourceRanges() {
-	source := setting{"spec.loadBalancerSourceRanges", strings.Join(r.service.Spec.LoadBalancerSourceRanges, ",")}
-	if source.value == "" {
-		name := corev1.AnnotationLoadBalancerSourceRangesKey
-		source = setting{annotationField(name), strings.TrimSpace(r.service.Annotations[name])}
-	}
-	if source.value == "" {
-		return
-	}
-	for text := range strings.SplitSeq(source.value, ",") {
-		p, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil || p.Addr().Is4In6() {
-			r.problem("%s: %q is not a CIDR", source.field, strings.TrimSpace(text))
-			p = netip.Prefix{} // admits no client; without any range all clients would be admitted
-		}
-		r.out.SourceRanges = append(r.out.SourceRanges, p.Masked())
-	}
-	if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool { return p.Bits() != 0 }) {
-		return
-	}
-	for _, f := range r.out.Families {
-		if !slices.ContainsFunc(r.out.SourceRanges, func(p netip.Prefix) bool {
-			return p.IsValid() && world.FamilyOf(p.Addr()) == f
-		}) {
-			r.limit("%s: %q has no %s range, so no client is admitted over %s", source.field, source.value, f, f)
-		}
-	}
-}
-
 // readLimits adds a limit for each field that is only partly supported, if that does no harm to the user.
 func (r *serviceReader) readLimits() {
 	spec := &r.service.Spec
