@@ -30,6 +30,7 @@ func (c *changes) add(key world.Key, was, is *world.Service, specChanged bool) {
 func (f *Facts) Changes() (services map[world.Key]world.Change, others bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.readEndpoints()
 	c := f.changes
 	f.changes = changes{}
 	return c.services, c.others

@@ -59,34 +59,62 @@ func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
 
 func (f *Facts) setEndpoints(old, now *endpoints) {
 	f.mu.Lock()
-	touched := map[world.Key]struct{}{}
+	relevant := false
 	none := world.Key{}
 	if old != nil && old.service != none {
-		touched[old.service] = struct{}{}
-		rest := slices.DeleteFunc(f.endpoints[old.service], func(e *endpoints) bool { return e.Name == old.Name })
-		if f.endpoints[old.service] = rest; len(rest) == 0 {
+		all := f.endpoints[old.service]
+		if at, found := slices.BinarySearchFunc(all, old, byName); found {
+			all = slices.Delete(all, at, at+1)
+		}
+		if f.endpoints[old.service] = all; len(all) == 0 {
 			delete(f.endpoints, old.service)
 		}
+		relevant = f.touchEndpoints(old.service)
 	}
 	if now != nil && now.service != none {
-		touched[now.service] = struct{}{}
 		all := f.endpoints[now.service]
-		at, _ := slices.BinarySearchFunc(all, now, func(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) })
-		f.endpoints[now.service] = slices.Insert(all, at, now)
-	}
-	relevant := false
-	for key := range touched {
-		if s := f.services[key]; s != nil && s.world != nil {
-			// A tenant writes many slices of a Service of megabytes, which is not converted again for each.
-			was, is := s.world, *s.world
-			is.Slices = f.endpointsOf(key)
-			s.world = &is
-			f.changes.add(key, was, s.world, false)
-			relevant = true
+		at, _ := slices.BinarySearchFunc(all, now, byName)
+		if at > 0 {
+			sharePorts(all[at-1].world, now.world)
 		}
+		f.endpoints[now.service] = slices.Insert(all, at, now)
+		relevant = f.touchEndpoints(now.service) || relevant
 	}
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
+}
+
+func byName(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) }
+
+// sharePorts lets a slice use the ports of another one if they are equal: a Service of thousands of ports may have
+// thousands of slices.
+func sharePorts(of, s *world.Slice) {
+	if of != nil && s != nil && slices.Equal(of.Ports, s.Ports) {
+		s.Ports = of.Ports
+	}
+}
+
+// touchEndpoints records that the endpoints of a Service have changed. It returns false if the Service is not ours.
+func (f *Facts) touchEndpoints(key world.Key) bool {
+	if s := f.services[key]; s == nil || s.world == nil {
+		return false
+	}
+	f.staleEndpoints[key] = true
+	return true
+}
+
+// readEndpoints gives the Services their new endpoints: once for all changes, because a tenant writes many slices, and
+// without a new conversion, because a Service may have megabytes.
+func (f *Facts) readEndpoints() {
+	for key := range f.staleEndpoints {
+		if s := f.services[key]; s != nil && s.world != nil {
+			was, is := s.world, *s.world
+			is.Slices = f.endpointsOf(key)
+			s.world = &is
+			f.changes.add(key, was, s.world, false)
+		}
+	}
+	clear(f.staleEndpoints)
 }

@@ -4,9 +4,13 @@ package kube
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // A change of endpoints must not be as expensive as the Service is large: tenants write both.
@@ -28,5 +32,48 @@ func TestEndpointsDoNotConvertTheServiceAgain(t *testing.T) {
 		if got, want := slice.Endpoints[0].Addr.String(), fmt.Sprint("10.244.0.", i+1); got != want || len(is.Slices) != 3 {
 			t.Errorf("slice %d of %d has %s, want %s: they are not in the order of their names", i, len(is.Slices), got, want)
 		}
+	}
+}
+
+// Nor may it be as expensive as the Service has EndpointSlices: with 40,000 of them, reading them all took 9 s.
+func TestEndpointsAreReadOnce(t *testing.T) {
+	f, _ := counted()
+	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+	snapshot(f)
+	const n = 4000
+	all := make([]*endpoints, n)
+	for i := range all {
+		all[i] = endpointsAt(fmt.Sprintf("web-%04d", i), "10.244.0.1")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, e := range all {
+		f.setEndpoints(nil, e)
+	}
+	changed, _ := f.Changes()
+	runtime.ReadMemStats(&after)
+	change := changed[world.Key{Namespace: "shop", Name: "web"}]
+	if change.Is == nil || len(change.Is.Slices) != n || len(change.Was.Slices) != 0 {
+		t.Fatalf("%d changes", len(changed))
+	}
+	// A list of all that were read, for each one, would take 60 MB.
+	if size := after.TotalAlloc - before.TotalAlloc; size > 4<<20 {
+		t.Errorf("reading %d EndpointSlices allocates %d KB", n, size>>10)
+	}
+}
+
+func TestEqualPortsAreStoredOnce(t *testing.T) {
+	f, _ := counted()
+	f.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+	for i, port := range []int32{80, 80, 81, 80} {
+		s := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{
+			{Port: &port}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.1"}}}}
+		s.Namespace, s.Name = "shop", fmt.Sprint("web-", i)
+		s.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
+		f.setEndpoints(nil, keepEndpoints(s))
+	}
+	list := snapshot(f).Services[0].Slices
+	if &list[0].Ports[0] != &list[1].Ports[0] || list[2].Ports[0].Port != 81 || list[3].Ports[0].Port != 80 {
+		t.Errorf("%+v", list)
 	}
 }

@@ -30,8 +30,10 @@ type Facts struct {
 	mu        sync.Mutex
 	services  map[world.Key]*service
 	endpoints map[world.Key][]*endpoints
-	nodes     map[string]*node
-	reports   map[string]*report
+	// staleEndpoints are the Services of ours whose endpoints have changed since readEndpoints.
+	staleEndpoints map[world.Key]bool
+	nodes          map[string]*node
+	reports        map[string]*report
 	// expiredLeases are the nodes whose Lease has expired.
 	expiredLeases map[string]bool
 	pools         map[string]*pool
@@ -84,17 +86,19 @@ type Hooks struct {
 // NewFacts returns the Facts of an empty cluster.
 func NewFacts(o convert.Options, hooks Hooks) *Facts {
 	return &Facts{
-		convert:       o,
-		hooks:         hooks,
-		services:      map[world.Key]*service{},
-		endpoints:     map[world.Key][]*endpoints{},
-		nodes:         map[string]*node{},
-		reports:       map[string]*report{},
-		expiredLeases: map[string]bool{},
-		pools:         map[string]*pool{},
-		domains:       map[string]*v1alpha1.L2Domain{},
-		namespaces:    convert.Namespaces{},
-		releasing:     map[world.Key]*corev1.Service{},
+		convert:   o,
+		hooks:     hooks,
+		services:  map[world.Key]*service{},
+		endpoints: map[world.Key][]*endpoints{},
+
+		staleEndpoints: map[world.Key]bool{},
+		nodes:          map[string]*node{},
+		reports:        map[string]*report{},
+		expiredLeases:  map[string]bool{},
+		pools:          map[string]*pool{},
+		domains:        map[string]*v1alpha1.L2Domain{},
+		namespaces:     convert.Namespaces{},
+		releasing:      map[world.Key]*corev1.Service{},
 
 		primaryNetworks: map[string]bool{},
 		bgp:             newBGPFacts(),
@@ -136,6 +140,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	_, hadLeft := f.releasing[key]
 	delete(f.services, key)
 	delete(f.releasing, key)
+	delete(f.staleEndpoints, key)
 	if now != nil {
 		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
@@ -317,6 +322,7 @@ func sameMove(old, now *v1alpha1.L2Domain) bool {
 func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.readEndpoints()
 	f.changes = changes{}
 	w := &world.Snapshot{Cluster: cluster, PrimaryNetworks: maps.Clone(f.primaryNetworks)}
 	f.addOpenShift(&w.Cluster)
