@@ -129,7 +129,7 @@ func (p *path) hasAgents() bool { return p.world.Cluster.NoDatabase }
 func (p *path) mendRows(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonTooManyBackends:
-		return "raise the flag that the message names, or split the Service"
+		return "raise the flag that the message names, if it names one, or split the Service"
 	case v1alpha1.ReasonTooManySourceRanges:
 		return "list fewer ranges in spec.loadBalancerSourceRanges"
 	case v1alpha1.ReasonMisplacedFlow:

@@ -298,14 +298,21 @@ func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 
 // portsWithoutSlice returns the ports of the Service that no EndpointSlice with endpoints of these families has.
 func (p *path) portsWithoutSlice(counts endpointCounts) (missing []string) {
+	type id struct {
+		name     string
+		protocol world.Protocol
+	}
+	has := map[id]bool{}
+	for _, slice := range p.service.Slices {
+		if len(slice.Endpoints) > 0 &&
+			slices.ContainsFunc(counts, func(c familyCount) bool { return c.family == slice.Family }) {
+			for _, port := range slice.Ports {
+				has[id{port.Name, port.Protocol}] = true
+			}
+		}
+	}
 	for _, port := range p.service.Ports {
-		if !slices.ContainsFunc(p.service.Slices, func(slice *world.Slice) bool {
-			return len(slice.Endpoints) > 0 &&
-				slices.ContainsFunc(counts, func(c familyCount) bool { return c.family == slice.Family }) &&
-				slices.ContainsFunc(slice.Ports, func(o world.Port) bool {
-					return o.Name == port.Name && o.Protocol == port.Protocol
-				})
-		}) {
+		if !has[id{port.Name, port.Protocol}] {
 			missing = append(missing, fmt.Sprintf("%d/%s", port.Port, port.Protocol))
 		}
 	}

@@ -19,6 +19,11 @@ const MaxSourceRanges = 2000
 // 20,000 rows took 5 s, and with 99,000 the server was silent for longer than a connection to it lasts.
 const MaxAddresses = 2500
 
+// MaxSlicePorts is the maximum number of ports in the EndpointSlices of a Service that have endpoints, counted for each
+// slice. An EndpointSlice may have 20,000, whatever ports the Service has, and each change of an endpoint looks at all of
+// them. A Service with as many ports of its own has more backends than a Service may have by default.
+const MaxSlicePorts = 100_000
+
 // sourceRangeCost is how many backends a source range counts for: flows on each node take that much more memory than
 // the backends of a group.
 const sourceRangeCost = 20
@@ -32,6 +37,8 @@ type Demand struct {
 	SourceRanges, ACLRanges int
 	// Addresses are the addresses of the Service, counted for each protocol.
 	Addresses int
+	// SlicePorts is what MaxSlicePorts limits.
+	SlicePorts int
 }
 
 func (d Demand) cost() int { return d.Backends + sourceRangeCost*d.ACLRanges }
@@ -42,7 +49,7 @@ func DemandOf(s *world.Service, vips []VIP) Demand {
 	if len(vips) == 0 {
 		return Demand{}
 	}
-	var d Demand
+	d := Demand{SlicePorts: slicePorts(s)}
 	for _, list := range s.SourceRanges {
 		d.SourceRanges += len(list)
 	}
@@ -81,6 +88,7 @@ const (
 	NoLimit Limit = iota
 	RangesOfService
 	AddressesOfService
+	SlicePortsOfService
 	BackendsOfService
 	BackendsOfNamespace
 	BackendsOfCluster
@@ -172,6 +180,8 @@ func beyondOwn(limits world.Limits, d Demand) Excess {
 		return Excess{RangesOfService, d}
 	case d.Addresses > MaxAddresses:
 		return Excess{AddressesOfService, d}
+	case d.SlicePorts > MaxSlicePorts:
+		return Excess{SlicePortsOfService, d}
 	case limits.ServiceBackends > 0 && d.Backends > limits.ServiceBackends:
 		return Excess{BackendsOfService, d}
 	}

@@ -30,17 +30,17 @@ func TestBudget(t *testing.T) {
 		{"all fit", world.Limits{NamespaceBackends: 10, Backends: 20},
 			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("b", 3, 10)}, "map[]"},
 		{"older ones come first", world.Limits{NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:4]"},
+			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:5]"},
 		{"one that exceeds its own limit takes nothing", world.Limits{ServiceBackends: 8, NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:3]"},
+			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:4]"},
 		{"the largest is reduced", world.Limits{Backends: 20},
 			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("a", 3, 5), claim("b", 4, 3), claim("c", 5, 6)},
-			"map[a/3:5]"},
+			"map[a/3:6]"},
 		{"several share equally", world.Limits{Backends: 20},
 			[]plan.Claim{claim("a", 1, 8), claim("a", 2, 8), claim("b", 3, 8), claim("b", 4, 8), claim("c", 5, 4)},
-			"map[a/2:5 b/4:5]"},
+			"map[a/2:6 b/4:6]"},
 		{"the limit of the namespace applies before the share", world.Limits{NamespaceBackends: 10, Backends: 20},
-			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:4]"},
+			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:5]"},
 	} {
 		_, excess := plan.NewBudget(test.limits, test.claims)
 		got := map[string]plan.Limit{}

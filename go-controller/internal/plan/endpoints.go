@@ -78,13 +78,28 @@ type target struct {
 	port  uint16
 }
 
+// slicePorts returns the number of ports to look at for the targets of a Service.
+func slicePorts(s *world.Service) int {
+	n := 0
+	for _, slice := range s.Slices {
+		if len(slice.Endpoints) > 0 {
+			n += len(slice.Ports)
+		}
+	}
+	return n
+}
+
+// targetsOf returns no slices for a Service that exceeds MaxSlicePorts.
 func targetsOf(s *world.Service, f world.Family) targets {
 	all := make(targets, len(s.Ports))
 	for _, port := range s.Ports {
 		all[idOf(port)] = nil
 	}
+	if slicePorts(s) > MaxSlicePorts {
+		return all
+	}
 	for _, slice := range s.Slices {
-		if slice.Family != f {
+		if slice.Family != f || len(slice.Endpoints) == 0 {
 			continue
 		}
 		for _, port := range slice.Ports {

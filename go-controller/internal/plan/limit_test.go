@@ -27,6 +27,15 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		s.SourceRanges = convert.MergeRanges(list)
 		return s
 	}
+	slicePorts := func(slices, ports, endpoints int) *world.Service {
+		s := worldtest.Wide(1, endpoints, 1)
+		wide := *s.Slices[0]
+		wide.Ports = append(wide.Ports, worldtest.Wide(ports, 0, 1).Ports[1:]...)
+		for range slices - 1 {
+			s.Slices = append(s.Slices, &wide)
+		}
+		return s
+	}
 	for _, test := range []struct {
 		what  string
 		s     *world.Service
@@ -44,6 +53,9 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		{"most source ranges", ranges(plan.MaxSourceRanges, 2), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 		{"more source ranges", ranges(plan.MaxSourceRanges+1, 2), []plan.VIP{{Addr: one}}, 0, plan.RangesOfService},
 		{"adjacent source ranges", ranges(2*plan.MaxSourceRanges, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"most ports in slices", slicePorts(101, 1000, 1), []plan.VIP{{Addr: one}}, 0, plan.SlicePortsOfService},
+		{"fewer", slicePorts(100, 1000, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"without endpoints", slicePorts(101, 1000, 0), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 	} {
 		claims := []plan.Claim{{Key: test.s.Key, Demand: plan.DemandOf(test.s, test.vips)}}
 		_, excess := plan.NewBudget(world.Limits{ServiceBackends: test.limit}, claims)

@@ -31,6 +31,15 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 	default:
 		return nil, false
 	}
+	out.Endpoints = make([]world.Endpoint, 0, len(s.Endpoints))
+	for i := range s.Endpoints {
+		if e, ok := endpoint(&s.Endpoints[i]); ok {
+			out.Endpoints = append(out.Endpoints, e)
+		}
+	}
+	if len(out.Endpoints) == 0 {
+		return out, true // its ports, of which there may be thousands, lead nowhere
+	}
 	for _, p := range s.Ports {
 		// A port without a number means "all ports" and is not defined for Services.
 		if p.Port == nil {
@@ -44,12 +53,6 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 			port.Protocol = world.Protocol(cmp.Or(*p.Protocol, corev1.ProtocolTCP))
 		}
 		out.Ports = append(out.Ports, port)
-	}
-	out.Endpoints = make([]world.Endpoint, 0, len(s.Endpoints))
-	for i := range s.Endpoints {
-		if e, ok := endpoint(&s.Endpoints[i]); ok {
-			out.Endpoints = append(out.Endpoints, e)
-		}
 	}
 	return out, true
 }
