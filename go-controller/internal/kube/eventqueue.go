@@ -35,14 +35,10 @@ type event struct {
 	kind, reason, message string
 }
 
-// eventQueue contains the Events that are not yet written. Namespaces take turns, so that the Events of one do not
-// delay those of others. Cluster-scoped objects count as a namespace. The zero value is empty.
+// eventQueue contains the Events that are not yet written. The zero value is empty.
 type eventQueue struct {
-	mu sync.Mutex
-	// waiting are the Events by namespace. turns are the namespaces that have any, in the order of their turns.
-	waiting map[string][]event
-	turns   []string
-	length  int
+	mu      sync.Mutex
+	waiting turns[event]
 	// drops is set from the first Event that is dropped until half of the queue is empty.
 	drops bool
 	// later are Events that are dropped if what they report is over after claimDelay, by the UID of their object.
@@ -90,30 +86,11 @@ func (q *eventQueue) cancel(about types.UID) {
 
 // append adds an Event. q.mu must be held.
 func (q *eventQueue) append(e event) {
-	namespace := e.about.Namespace
-	if len(q.waiting[namespace]) == 0 {
-		if q.waiting == nil {
-			q.waiting = map[string][]event{}
-		}
-		q.turns = append(q.turns, namespace)
-	}
-	q.waiting[namespace] = append(q.waiting[namespace], e)
-	if q.length++; q.length <= maxEvents {
+	q.waiting.add(e.about.Namespace, e)
+	if q.waiting.length <= maxEvents {
 		return
 	}
-	for _, n := range q.turns {
-		if len(q.waiting[n]) > len(q.waiting[namespace]) {
-			namespace = n
-		}
-	}
-	most := q.waiting[namespace]
-	last := most[len(most)-1]
-	q.waiting[namespace] = most[:len(most)-1]
-	q.length--
-	if len(most) == 1 { // Each namespace has one Event, and the new one was the last.
-		delete(q.waiting, namespace)
-		q.turns = q.turns[:len(q.turns)-1]
-	}
+	namespace, last := q.waiting.drop()
 	if !q.drops {
 		klog.InfoS("Dropping events because the queue is full", "first", klog.KRef(namespace, last.about.Name), "reason",
 			last.reason)
@@ -121,26 +98,15 @@ func (q *eventQueue) append(e event) {
 	q.drops = true
 }
 
-// take removes up to n Events: of each namespace in turn the oldest one.
+// take removes up to n Events.
 func (q *eventQueue) take(n int) []event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = min(n, q.length)
-	taken := make([]event, 0, n)
-	for range n {
-		namespace := q.turns[0]
-		q.turns = q.turns[1:]
-		list := q.waiting[namespace]
-		taken = append(taken, list[0])
-		if list = list[1:]; len(list) > 0 {
-			q.waiting[namespace] = list
-			q.turns = append(q.turns, namespace)
-		} else {
-			delete(q.waiting, namespace)
-		}
+	taken := make([]event, min(n, q.waiting.length))
+	for i := range taken {
+		taken[i] = q.waiting.next()
 	}
-	q.length -= n
-	q.drops = q.drops && q.length > maxEvents/2
+	q.drops = q.drops && q.waiting.length > maxEvents/2
 	return taken
 }
 

@@ -22,10 +22,11 @@ type job struct {
 }
 
 // priorityQueue is the priority queue of a work queue: writes of addresses come first, and writes of conditions leave
-// most writers free for them. The zero value is ready to use.
+// most writers free for them. Among either, namespaces take turns: one edit of a tenant may change the addresses of
+// thousands of Services. The zero value is ready to use.
 type priorityQueue struct {
 	// high and low are used by the work queue, under its lock.
-	high, low []job
+	high, low turns[job]
 	// busy is the number of condition writes in progress.
 	busy atomic.Int32
 	// urgent is the number of address writes that are queued or in progress.
@@ -40,28 +41,25 @@ func (q *priorityQueue) Touch(job) {}
 // Push adds a job.
 func (q *priorityQueue) Push(j job) {
 	if j.address {
-		q.high = append(q.high, j)
+		q.high.add(j.key.Namespace, j)
 		q.urgent.Add(1)
 	} else {
-		q.low = append(q.low, j)
+		q.low.add(j.key.Namespace, j)
 	}
 }
 
 // Len returns the number of jobs that may be taken now.
 func (q *priorityQueue) Len() int {
-	return len(q.high) + max(0, min(len(q.low), slowWriters-int(q.busy.Load())))
+	return q.high.length + max(0, min(q.low.length, slowWriters-int(q.busy.Load())))
 }
 
 // Pop takes the next job.
 func (q *priorityQueue) Pop() job {
-	lane := &q.high
-	if len(q.high) == 0 {
-		lane = &q.low
-		q.busy.Add(1)
+	if q.high.length > 0 {
+		return q.high.next()
 	}
-	j := (*lane)[0]
-	*lane = (*lane)[1:]
-	return j
+	q.busy.Add(1)
+	return q.low.next()
 }
 
 // done is called for each job taken. The caller then immediately gets the next job from the queue, so no job waits for

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -24,14 +25,40 @@ func TestAddressWritesPrecedeConditionWrites(t *testing.T) {
 	if n := queue.Len(); n != 5 {
 		t.Errorf("%d wait, want 5", n)
 	}
-	var got []string
+	got := taken(queue, priorities)
+	if want := []string{"/c", "/b", "/a", "/b", "/d"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+// One edit of a tenant may move thousands of Services to another address. The first address of another tenant's Service
+// is written among the next ones.
+func TestNamespacesTakeTurnsInWrites(t *testing.T) {
+	for _, address := range []bool{true, false} {
+		priorities := &priorityQueue{}
+		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: priorities})
+		for i := range 4000 {
+			queue.Add(job{world.Key{Namespace: "flood", Name: fmt.Sprint(i)}, address})
+		}
+		queue.Add(job{world.Key{Namespace: "shop", Name: "web"}, address})
+		queue.Add(job{world.Key{Namespace: "shop", Name: "api"}, address})
+		got := taken(queue, priorities)
+		if want := []string{"flood/0", "shop/web", "flood/1", "shop/api", "flood/2"}; !slices.Equal(got[:5], want) {
+			t.Errorf("order %v, want %v", got[:5], want)
+		}
+		if len(got) != 4002 || got[4001] != "flood/3999" {
+			t.Errorf("%d were taken", len(got))
+		}
+	}
+}
+
+// taken empties a queue, and returns the Services in order.
+func taken(queue workqueue.TypedInterface[job], priorities *priorityQueue) (names []string) {
 	for queue.Len() > 0 {
 		j, _ := queue.Get()
-		got = append(got, j.key.Name)
+		names = append(names, j.key.String())
 		priorities.done(j)
 		queue.Done(j)
 	}
-	if want := []string{"c", "b", "a", "b", "d"}; !slices.Equal(got, want) {
-		t.Errorf("order %v, want %v", got, want)
-	}
+	return names
 }
