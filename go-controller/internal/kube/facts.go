@@ -170,6 +170,9 @@ func (f *Facts) setService(old, now *corev1.Service) {
 // freed reports whether an address was removed from the status. Other Services may be waiting for it.
 func freed(was, is *world.Service) bool {
 	removed := func(before, now []netip.Addr) bool {
+		if slices.Equal(before, now) {
+			return false // most events; a Service may have thousands of external IPs
+		}
 		has := world.AddrSet(now)
 		return slices.ContainsFunc(before, func(a netip.Addr) bool { return !has(a) })
 	}

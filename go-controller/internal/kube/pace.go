@@ -36,8 +36,8 @@ func onlyText(before, s *ServiceStatus) bool {
 	return same.equal(s)
 }
 
-// pause returns how long a new message of a Service must wait.
-func (w *ServiceWriter) pause(key world.Key) time.Duration {
+// textDelay returns how long a new message of a Service must wait.
+func (w *ServiceWriter) textDelay(key world.Key) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, p := time.Now(), w.paces[key]

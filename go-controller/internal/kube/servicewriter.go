@@ -129,7 +129,7 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 	case lostGateway(before, s):
 		w.queue.AddAfter(j, failoverGracePeriod)
 	case before != nil && onlyText(before, s):
-		w.queue.AddAfter(j, w.pause(key))
+		w.queue.AddAfter(j, w.textDelay(key))
 	default:
 		w.queue.Add(j)
 	}

@@ -90,11 +90,9 @@ func standardOpen(m []byte) ([]byte, error) {
 	if len(m) <= parametersAt {
 		return m, nil // gobgp's parser says what is wrong.
 	}
-	at, width, of := parametersAt, 1, ""
+	at, width, of := parametersAt, 1, "optional parameters"
 	if isExtended(m) {
 		at, width, of = extendedAt, 2, "extended optional parameters (RFC 9072)"
-	} else {
-		of = "optional parameters"
 	}
 	capabilities, ok := capabilitiesIn(m[at:], width)
 	if !ok {
