@@ -80,7 +80,8 @@ func (al *allocator) mayGetExternal(service int, a netip.Addr) bool {
 	p, s := al.poolOf(a), al.services[service]
 	holder, taken := al.holder[a]
 	return p != nil && p.ExternalIPs && al.externals[s.Key.Namespace] < maxExternals &&
-		(!taken || holder == service || sameKey(al.services[holder], s))
+		(!taken || holder == service ||
+			sameKey(al.services[holder], s) && al.refusedPorts[service] <= al.mostRefused(service))
 }
 
 // keepExternal lets a Service keep an address of spec.externalIPs, unless the pool reserves the address for another
@@ -178,12 +179,17 @@ func (al *allocator) portsToShare(a netip.Addr, service int) (ports int, why str
 		return 0, fmt.Sprintf("in namespace %q, ports x addresses of Services that share external IPs exceed the limit of %d",
 			namespace, maxSharedExternals)
 	}
-	if most := maxSharedExternals / al.listing[namespace]; al.refusedPorts[service] > most {
+	if most := al.mostRefused(service); al.refusedPorts[service] > most {
 		return 0, fmt.Sprintf("ports x addresses that the Service can't share with others exceed the limit of %d for each "+
 			"of %s of namespace %q, so no further ones are compared", most,
 			world.Count(al.listing[namespace], "Service"), namespace)
 	}
 	return ports, ""
+}
+
+// mostRefused returns the maximum number of refusedPorts of a Service that wants to share addresses.
+func (al *allocator) mostRefused(service int) int {
+	return maxSharedExternals / al.listing[al.services[service].Key.Namespace]
 }
 
 // external are the addresses of spec.externalIPs that are served (addrs), those that belong to the Service (held),

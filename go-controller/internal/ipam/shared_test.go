@@ -3,6 +3,7 @@
 package ipam
 
 import (
+	"fmt"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -112,5 +113,23 @@ func TestRefusedExternalsTakeNothingFromYoungerServices(t *testing.T) {
 	}
 	if n, most := d.allocator.refusedPorts[1], maxSharedExternals/3+len(refused.Ports); n > most {
 		t.Errorf("%d ports compared for the refused Service, want at most %d", n, most)
+	}
+}
+
+// Nor does a message about each address make the work for Services that may share none of thousands.
+func TestRefusedExternalsOfManyServicesAreBounded(t *testing.T) {
+	var all []*world.Service
+	for i := range 300 {
+		all = append(all, sharing("one", fmt.Sprint(i), 300-i, 80, 1, 2500))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := allocateShared(all...)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {
+		t.Errorf("took %d MB", took>>20)
+	}
+	if n := len(d.Services[all[0].Key].External); n != 2500 {
+		t.Errorf("the first Service has %d addresses", n)
 	}
 }
