@@ -30,12 +30,11 @@ type Result struct {
 func (r *Runner) Results() map[world.Key]Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forget {
-		return map[world.Key]Result{}
-	}
 	results := maps.Clone(r.results)
-	for k := range r.forgotten {
-		delete(results, k)
+	for _, forgotten := range []map[world.Key]struct{}{r.forget, r.forgotten} {
+		for k := range forgotten {
+			delete(results, k)
+		}
 	}
 	for k, result := range results {
 		if since := r.dataplane.Pending(k); !since.IsZero() {
@@ -51,7 +50,8 @@ func (r *Runner) Result(key world.Key) *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result, ok := r.results[key]
-	if _, forgotten := r.forgotten[key]; !ok || forgotten || r.forget {
+	_, forget := r.forget[key]
+	if _, forgotten := r.forgotten[key]; !ok || forgotten || forget {
 		return nil
 	}
 	result.Pending = r.dataplane.Pending(key)

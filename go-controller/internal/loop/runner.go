@@ -46,10 +46,10 @@ type Runner struct {
 	// changed are the plans that differ from those in newest or, if that is nil, in want.
 	changed map[world.Key]*plan.Service
 	resync  bool
-	// forget is set until Run has added all results to forgotten: they don't count until their plans were applied again.
-	forget    bool
-	forgotten map[world.Key]struct{}
-	wake      chan struct{}
+	// The results of the plans in forgotten don't count until they were applied again. Run adds those in forget to it:
+	// an Apply that is in progress began before.
+	forget, forgotten map[world.Key]struct{}
+	wake              chan struct{}
 	// results holds the newest result of each Service that the dataplane may have, except unknown ones. Run's goroutine
 	// alone modifies it, and reads it without the lock.
 	results map[world.Key]Result
@@ -91,6 +91,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		options:   o,
 		changed:   map[world.Key]*plan.Service{},
 		wake:      make(chan struct{}, 1),
+		forget:    map[world.Key]struct{}{},
 		forgotten: map[world.Key]struct{}{},
 		results:   map[world.Key]Result{},
 		dirty:     map[world.Key]struct{}{},
@@ -102,19 +103,17 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 // Set replaces the whole desired state: a Service without a plan is removed, or stays as the dataplane has it if it is
 // in unknown. The caller must not modify the plans afterwards, but may modify the maps.
 func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{}) {
-	r.set(newDesired(topology, plans, unknown), false)
+	r.SetAnew(topology, plans, unknown, nil)
 }
 
-// SetAnew is Set for a state in which the rows that plans need have changed, although the plans have not: everything is
-// applied again, and no result counts until then.
-func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{}) {
-	r.set(newDesired(topology, plans, unknown), true)
-}
-
-func (r *Runner) set(newest *desired, forget bool) {
+// SetAnew is Set for a state in which the rows that some plans need have changed, although the plans may not have: those
+// in outdated are applied again, and their results don't count until then.
+func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown,
+	outdated map[world.Key]struct{}) {
+	newest := newDesired(topology, plans, unknown)
 	r.mu.Lock()
 	r.newest = newest
-	r.forget = r.forget || forget
+	maps.Copy(r.forget, outdated)
 	clear(r.changed)
 	r.mu.Unlock()
 	r.signal()
@@ -169,12 +168,8 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) pull() {
 	r.mu.Lock()
 	newest, changed, resync, forget := r.newest, r.changed, r.resync, r.forget
-	r.newest, r.resync, r.forget = nil, false, false
-	if forget {
-		for k := range r.results {
-			r.forgotten[k] = struct{}{}
-		}
-	}
+	r.newest, r.resync, r.forget = nil, false, map[world.Key]struct{}{}
+	maps.Copy(r.forgotten, forget)
 	if newest != nil || r.want != nil {
 		r.changed = map[world.Key]*plan.Service{}
 	}
@@ -196,8 +191,10 @@ func (r *Runner) pull() {
 		r.markDirty(k)
 	}
 	now := time.Now()
-	if first || resync || forget || !now.Before(r.nextResync) {
+	if first || resync || !now.Before(r.nextResync) {
 		r.markAllStale(now)
+	} else if len(forget) > 0 {
+		r.markStale(forget, now)
 	}
 	for k, retry := range r.retries {
 		if !now.Before(retry.at) {
@@ -229,10 +226,21 @@ func (r *Runner) markDirty(k world.Key) {
 // markAllStale marks everything to be applied again at once.
 func (r *Runner) markAllStale(now time.Time) {
 	r.nextResync = now.Add(r.options.ResyncPeriod)
+	all := make(map[world.Key]struct{}, len(r.want.plans))
+	for k := range r.want.plans {
+		all[k] = struct{}{}
+	}
+	r.markStale(all, now)
+}
+
+// markStale marks plans, with the topology and the removal of other rows, to be applied again at once.
+func (r *Runner) markStale(keys map[world.Key]struct{}, now time.Time) {
 	r.topologyStale, r.topologyRetry = true, retry{}
 	r.pruneDue, r.pruneRetry = true, retry{}
-	for k := range r.want.plans {
-		r.stale[k] = struct{}{}
+	for k := range keys {
+		if r.want.plans[k] != nil {
+			r.stale[k] = struct{}{}
+		}
 	}
 	r.retryNow(now)
 }

@@ -251,7 +251,7 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 	runApplying(t, loop.Options{Batch: 2}, func(t *testing.T, d *applying, r *loop.Runner) {
 		d.during = func() {
 			d.during = nil
-			r.SetAnew(topology("physnet"), want, nil)
+			r.SetAnew(topology("physnet"), want, nil, keysOf(want))
 			expect(t, "results at once", len(r.Results()), 0)
 		}
 		r.Set(topology("physnet"), want, nil)
@@ -263,17 +263,41 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 		d.during = func() {
 			d.during = func() { expect(t, "results after the first batch", len(r.Results()), 2) }
 		}
-		r.SetAnew(topology("physnet"), want, nil)
+		r.SetAnew(topology("physnet"), want, nil, keysOf(want))
 		synctest.Wait()
 		expect(t, "calls with batches", d.Calls(), recording.Calls{Configure: 3, Apply: 5, Prune: 2, Changes: 9})
 		d.during = nil
 
 		d.Break(key(0))
-		r.SetAnew(topology("physnet"), want, nil)
+		r.SetAnew(topology("physnet"), want, nil, keysOf(want))
 		synctest.Wait()
 		expect(t, "failed", r.Result(key(0)).Err != nil, true)
 		expect(t, "changes", d.Calls().Changes, 12)
 	})
+}
+
+// Plans whose rows did not change are not applied again.
+func TestOnlyOutdatedPlansAreAppliedAgain(t *testing.T) {
+	want := many(3, 80)
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(topology("physnet"), want, nil)
+		synctest.Wait()
+		before := d.Calls().Changes
+		r.SetAnew(topology("physnet"), want, nil, keysOf(plans{key(1): nil, key(9): nil}))
+		expect(t, "results at once", len(r.Results()), 2)
+		expect(t, "the result of the outdated plan", r.Result(key(1)), nil)
+		synctest.Wait()
+		expect(t, "changes", d.Calls().Changes, before+1)
+		expect(t, "results", len(r.Results()), 3)
+	})
+}
+
+func keysOf(of plans) map[world.Key]struct{} {
+	out := map[world.Key]struct{}{}
+	for k := range of {
+		out[k] = struct{}{}
+	}
+	return out
 }
 
 // applying calls a function during Apply.

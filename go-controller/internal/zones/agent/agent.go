@@ -319,11 +319,9 @@ func (a *Agent) step() bool {
 	case only:
 		a.runner.Change(plans)
 	default:
-		set, was := a.runner.Set, a.role
-		if a.role = roleOf(topology, plans); a.role.outdates(was) {
-			set = a.runner.SetAnew
-		}
-		set(topology, plans, unread)
+		was := a.role
+		a.role = roleOf(topology, plans)
+		a.runner.SetAnew(topology, plans, unread, a.role.outdated(was, plans))
 	}
 	if a.resync.Swap(false) {
 		a.runner.Resync()

@@ -311,23 +311,27 @@ func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 	for name, c := range map[string]struct {
 		plans    map[world.Key]*plan.Service
 		change   func(*published)
-		outdates bool
+		outdated []string
 	}{
-		"nothing":                              {plans("n2"), func(*published) {}, false},
-		"another order":                        {plans("n2"), gateways("n1", "n2"), false},
-		"without the node":                     {plans("n2"), gateways("n2"), true},
-		"another ordinal":                      {plans("n2"), ordinal, true},
-		"a node joins":                         {plans("n2"), joins, false},
-		"a node joins, with a backend":         {plans("n2", "n3"), joins, false},
-		"other subnets":                        {plans("n2"), subnets("n2", "10.244.9.0/24"), true},
-		"no subnets any more":                  {plans("n2"), subnets("n2"), true},
-		"other subnets, no backend any more":   {plans("n3"), subnets("n2", "10.244.9.0/24"), false},
-		"subnets of a node with pods only":     {plans("n2"), subnets("n1", "10.244.9.0/24"), false},
-		"subnets of a node that drains":        {plans("n2"), subnets("n4", "10.244.9.0/24"), true},
-		"a node that a backend has waited for": {plans("n2", "n5"), late, true},
+		"nothing":                              {plans("n2"), func(*published) {}, nil},
+		"another order":                        {plans("n2"), gateways("n1", "n2"), nil},
+		"without the node":                     {plans("n2", "n3"), gateways("n2"), []string{"n2", "n3"}},
+		"another ordinal":                      {plans("n2", "n3"), ordinal, []string{"n2", "n3"}},
+		"a node joins":                         {plans("n2"), joins, nil},
+		"a node joins, with a backend":         {plans("n2", "n3"), joins, nil},
+		"other subnets":                        {plans("n2", "n3"), subnets("n2", "10.244.9.0/24"), []string{"n2"}},
+		"no subnets any more":                  {plans("n2", "n3"), subnets("n2"), []string{"n2"}},
+		"other subnets, no backend any more":   {plans("n3"), subnets("n2", "10.244.9.0/24"), nil},
+		"subnets of a node with pods only":     {plans("n2"), subnets("n1", "10.244.9.0/24"), nil},
+		"subnets of a node that drains":        {plans("n2"), subnets("n4", "10.244.9.0/24"), []string{"n2"}},
+		"a node that a backend has waited for": {plans("n2", "n5"), late, []string{"n5"}},
 	} {
-		if got := in(c.plans, c.change).outdates(was); got != c.outdates {
-			t.Errorf("%s: rows are outdated: %t, want %t", name, got, c.outdates)
+		var got []string
+		for key := range in(c.plans, c.change).outdated(was, c.plans) {
+			got = append(got, key.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.outdated) {
+			t.Errorf("%s: rows are outdated of %v, want %v", name, got, c.outdated)
 		}
 	}
 }

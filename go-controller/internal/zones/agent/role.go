@@ -4,6 +4,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -63,15 +64,31 @@ func (r *role) add(s *plan.Service, subnets func(node string) []netip.Prefix) {
 	}
 }
 
-// outdates reports whether rows that were written in a former role differ now, although their plans may be the same.
-func (r role) outdates(was role) bool {
-	if r.shards != was.shards {
-		return true
+// outdated returns the plans whose rows, written in a former role, differ now, although the plans may be the same. An
+// edit of a node concerns the Services that have backends at its addresses only.
+func (r role) outdated(was role, plans map[world.Key]*plan.Service) map[world.Key]struct{} {
+	changed := func(node string) bool {
+		now, used := r.hosts[node]
+		before, known := was.hosts[node]
+		return used && known && !slices.Equal(now, before)
 	}
-	for node, subnets := range was.hosts {
-		if now, used := r.hosts[node]; used && !slices.Equal(now, subnets) {
-			return true
+	shards := r.shards != was.shards
+	out := map[world.Key]struct{}{}
+	if !shards && !slices.ContainsFunc(slices.Collect(maps.Keys(was.hosts)), changed) {
+		return out
+	}
+	for key, s := range plans {
+		if s != nil && (shards || hasHost(s, changed)) {
+			out[key] = struct{}{}
 		}
 	}
-	return false
+	return out
+}
+
+// hasHost reports whether a backend has an address of one of some nodes.
+func hasHost(s *plan.Service, of func(node string) bool) bool {
+	in := func(list []plan.Backend) bool {
+		return slices.ContainsFunc(list, func(b plan.Backend) bool { return b.HostNetwork && of(b.Node) })
+	}
+	return slices.ContainsFunc(s.Listeners, func(l plan.Listener) bool { return in(l.Backends) || in(l.Draining) })
 }
