@@ -166,7 +166,7 @@ func (p *path) down(nodes []string, family world.Family) Link {
 // error of the session, which is that of a router that does not answer.
 func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 	reason, cause, command := p.sessionCause(node, s)
-	others := p.established(s.Peer)
+	others, earlier := p.established(s.Peer)
 	if fault := p.anyFault(node); fault != "" {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 		cause = "the guard or agent of the node reports: " + fault
@@ -178,21 +178,31 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 			"the router allows it", joined(others))
 		command = printable.Command("ip route get %s   # on node %s; then check that the router accepts this node",
 			s.PeerAddress, node)
+	} else if len(others) == 0 && len(earlier) > 0 {
+		cause += fmt.Sprintf("; BGPPeer %s was edited: node %s tries the new settings, and the sessions of %s still have "+
+			"those of before, so correct or undo the edit", s.Peer, node, joined(earlier))
+		command = printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # what was edited, or the Secret of "+
+			"spec.passwordSecret", s.Peer)
 	}
 	return Link{Name: LinkBGP, Object: node, Reason: reason, Command: command,
 		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
 }
 
-// established returns the nodes that have a session with a BGPPeer.
-func (p *path) established(peer string) []string {
-	var nodes []string
+// established returns the nodes that have a session with a BGPPeer, and those whose session has the settings of before
+// an edit: it says nothing about the present ones.
+func (p *path) established(peer string) (nodes, earlier []string) {
 	for node, sessions := range p.world.Sessions {
-		if sessions[peer].Established && !sessions[peer].Unknown && !p.unreachable(node) {
+		switch s := sessions[peer]; {
+		case !s.Established || s.Unknown || p.unreachable(node):
+		case s.Outdated:
+			earlier = append(earlier, node)
+		default:
 			nodes = append(nodes, node)
 		}
 	}
 	slices.Sort(nodes)
-	return nodes
+	slices.Sort(earlier)
+	return nodes, earlier
 }
 
 // anyFault returns what prevents a node from serving: one of its networks, or else all of them.
