@@ -70,6 +70,7 @@ func (p *path) addPool() bool {
 		for _, name := range p.pools() {
 			p.ok(LinkPool, name, p.usage(name))
 		}
+		p.addRetained()
 		return true
 	}
 	if slices.Contains(addressReasons(), c.Reason) {
@@ -102,6 +103,27 @@ func (p *path) addPool() bool {
 	}
 	p.broken(LinkPool, pool, reason, message, command)
 	return false
+}
+
+// addRetained adds the addresses that the Service has kept although their pool no longer has them, if nothing announces
+// them any more: an L2Domain does so by its subnets, BGP by pools only.
+func (p *path) addRetained() {
+	var lost []string
+	for _, a := range p.asked() {
+		if pool := p.allocation.PoolOf(a); pool == "" && !p.unread("l2domains") {
+			if _, configured := p.layout.ConfiguredShardOf(pool, a); !configured {
+				lost = append(lost, a.String())
+			}
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	p.broken(LinkPool, "", v1alpha1.ReasonAddressRetained, fmt.Sprintf("%s: in no IPAddressPool, as after an edit of its "+
+		"pool, and in no subnet of an L2Domain, so nothing announces it: add it to a pool, or give the Service another "+
+		"address (create it again, or annotation %s)", joined(lost), v1alpha1.AnnotationLoadBalancerIPs),
+		printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org POOL   # spec.addresses; existing: %s",
+			names(p.objects.Pools)))
 }
 
 // noPool explains why no pool serves a Service that requests none.

@@ -31,8 +31,9 @@ func (p *path) addDomain(a netip.Addr) {
 			text = c.Message // of the controller, which knows its own flags
 		}
 		reason, message, command = string(why), mentioning(a, text), p.mendDomain(string(why), text, pool, a)
-		if pool == "" {
-			reason, message = v1alpha1.ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+		if pool == "" { // addRetained says what to do.
+			reason, command = v1alpha1.ReasonNoDomain, ""
+			message = fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
 		}
 	case !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, a) }):
 		reason = v1alpha1.ReasonAddressOutsideSubnets
@@ -94,7 +95,7 @@ func (p *path) addToDomain(pool string, a netip.Addr) string {
 	has := func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }
 	for _, d := range sorted(p.objects.Domains) {
 		switch {
-		case pool == "" || !slices.ContainsFunc(d.Spec.Subnets, has):
+		case !slices.ContainsFunc(d.Spec.Subnets, has):
 			continue
 		case len(d.Spec.IPAddressPools) == 0:
 			return printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,
@@ -107,8 +108,6 @@ func (p *path) addToDomain(pool string, a netip.Addr) string {
 	switch {
 	case !a.IsValid():
 		return printable.Command(create+"pool %s and a subnet of its addresses", pool)
-	case pool == "":
-		return printable.Command(create+"a subnet that contains %s", a)
 	}
 	return printable.Command(create+"pool %s and a subnet that contains %s", pool, a)
 }
