@@ -11,44 +11,48 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// ForeignSubnets describes the subnets of a domain that look like those of another network, such as the ones of an
-// example manifest: the domain is on the segment of the nodes themselves, and no subnet of a family contains an address
-// of a node. They may be right, as a segment can have several subnets, so no condition reports them. On other segments,
-// nodes need no address.
+// ForeignSubnets describes the subnets of a domain that look like those of another network, by family, such as the ones
+// of an example manifest: the domain is on the segment of the nodes themselves, and no subnet of the family contains an
+// address of a node. They may be right, as a segment can have several subnets, so no condition reports them. On other
+// segments, nodes need no address.
 func ForeignSubnets(d *world.Domain, w *world.Snapshot) []string {
-	if d.VLAN != 0 || w.Cluster.OpenShiftSDN || len(d.Problems) > 0 {
-		return nil
-	}
-	var nodes []*world.Node
-	for _, n := range w.Nodes {
-		own := d.PhysicalNetwork == world.GatewayNetwork ||
-			n.GatewayBridge != "" && w.Bridges[n.Chassis][d.PhysicalNetwork] == n.GatewayBridge
-		if own && slices.Contains(d.Nodes, n.Name) {
-			nodes = append(nodes, n)
-		}
-	}
 	var foreign []string
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		var subnets, own []string
-		for _, s := range d.Subnets {
-			if world.FamilyOf(s.Prefix.Addr()) == f {
-				subnets = append(subnets, s.Prefix.String())
-			}
+		if text := ForeignSubnetsOf(d, w, f); text != "" {
+			foreign = append(foreign, text)
 		}
-		for _, n := range nodes {
-			own = append(own, ownNetworks(n, f)...)
-		}
-		contained := slices.ContainsFunc(nodes, func(n *world.Node) bool {
-			return slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return inSubnet(d, a) && world.FamilyOf(a) == f })
-		})
-		if len(subnets) == 0 || len(own) == 0 || contained {
-			continue
-		}
-		slices.Sort(own)
-		foreign = append(foreign, fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' "+
-			"own network (%s)", f, strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed)))
 	}
 	return foreign
+}
+
+// ForeignSubnetsOf is ForeignSubnets for one family. It returns an empty string if there is nothing to say.
+func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string {
+	if d.VLAN != 0 || w.Cluster.OpenShiftSDN || len(d.Problems) > 0 {
+		return ""
+	}
+	var subnets, own []string
+	for _, s := range d.Subnets {
+		if world.FamilyOf(s.Prefix.Addr()) == f {
+			subnets = append(subnets, s.Prefix.String())
+		}
+	}
+	for _, n := range w.Nodes {
+		onSegment := d.PhysicalNetwork == world.GatewayNetwork ||
+			n.GatewayBridge != "" && w.Bridges[n.Chassis][d.PhysicalNetwork] == n.GatewayBridge
+		if !onSegment || !slices.Contains(d.Nodes, n.Name) {
+			continue
+		}
+		if slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return world.FamilyOf(a) == f && inSubnet(d, a) }) {
+			return ""
+		}
+		own = append(own, ownNetworks(n, f)...)
+	}
+	if len(subnets) == 0 || len(own) == 0 {
+		return ""
+	}
+	slices.Sort(own)
+	return fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own network (%s)", f,
+		strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed))
 }
 
 func inSubnet(d *world.Domain, a netip.Addr) bool {
