@@ -144,7 +144,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		fmt.Fprintln(w, "There is no BGPPeer (docs/tasks/bgp.md).")
 		return
 	case len(r.Sessions) == 0:
-		fmt.Fprintln(w, "No node reports a BGP session: kubectl slb status says what is wrong.")
+		fmt.Fprintln(w, "No node reports a BGP session, as with a flavour without BGP (docs/install.md#flavours).")
 		return
 	}
 	t := table(w)

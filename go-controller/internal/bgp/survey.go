@@ -21,8 +21,9 @@ type Advertisers struct {
 	Peers []string
 	// ByNode means that the next hop is a node for at least one of the advertisements.
 	ByNode bool
-	// Problem is that of one of the sessions that are down or do not carry the address.
-	Problem string
+	// Problem is the most specific one of the sessions that are down or do not carry the address. Cause is the same
+	// without the node.
+	Problem, Cause string
 	// NotNegotiated is the family of the address if an Established session does not have it, and 0 otherwise.
 	NotNegotiated world.Family
 	// Unknown means that no node is known to advertise the address, and that the state of at least one session is
@@ -186,7 +187,8 @@ func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session 
 	} else if session.Established {
 		a.NotNegotiated, session.Problem = f, NotNegotiated(f)
 	}
-	if a.Problem == "" && session.Problem != "" {
+	if MoreSpecific(session.Problem, a.Cause) {
+		a.Cause = session.Problem
 		a.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
 	}
 	a.Unknown = a.Unknown || session.Unknown

@@ -123,12 +123,17 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		"kubectl describe bgppeers.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org"
 }
 
-// down explains why nodes have no session, or none that carries a family if that is not 0: the first session that
-// reports an error.
+// down explains why nodes have no session, or none that carries a family if that is not 0: the session with the most
+// specific error.
 func (p *path) down(nodes []string, family world.Family) Link {
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
 		" has not reported a session: does its BGP daemon run (ovnkube-slb node --enable-bgp)?",
-		Command: "kubectl describe bgppeers.slb.k8s.ovn.org"}
+		Command: p.ownPods(nodes[0]) + withSpeakers}
+	if len(p.objects.NodeStatuses) == 0 {
+		link.Message = "no node has reported a session, as with a flavour without BGP"
+	}
+	var most *v1alpha1.BGPSession
+	at := ""
 	for _, name := range nodes {
 		if p.unreachable(name) {
 			// What its session says is what it said last, or what a node says that is cut off.
@@ -154,10 +159,13 @@ func (p *path) down(nodes []string, family world.Family) Link {
 					Command: printable.Command("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family,
 						name, s.PeerAddress)}
 			}
-			if s.State != v1alpha1.BGPEstablished {
-				return p.noSession(name, s)
+			if s.State != v1alpha1.BGPEstablished && (most == nil || bgp.MoreSpecific(s.LastError, most.LastError)) {
+				most, at = s, name
 			}
 		}
+	}
+	if most != nil {
+		return p.noSession(at, most)
 	}
 	return link
 }
@@ -171,7 +179,7 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 		cause = "the guard or agent of the node reports: " + fault
 	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
-		!strings.Contains(strings.ToLower(s.LastError), receivedNotification) {
+		!strings.Contains(strings.ToLower(s.LastError), bgp.ReceivedNotification) {
 		reason = ReasonPeerDown
 		cause, _, _ = strings.Cut(s.LastError, ": check that both sides") // the other sessions show that they do
 		cause += fmt.Sprintf("; the router has sessions with %s, so the cause is on this node, on its link, or in what "+
@@ -228,9 +236,6 @@ func (p *path) firstFaulty(nodes []string) (node, fault string) {
 	return "", ""
 }
 
-// receivedNotification is in the error of a session that the router ended.
-const receivedNotification = "received notification"
-
 // sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a
 // peer that does not exist, which no command is about.
 func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause, command string) {
@@ -246,7 +251,7 @@ func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause,
 	switch {
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
-	case strings.Contains(text, receivedNotification):
+	case strings.Contains(text, bgp.ReceivedNotification):
 		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
 			s.PeerAddress)
 	case strings.Contains(text, "same password"):

@@ -100,6 +100,8 @@ func describe(d *v1alpha1.L2Domain) string {
 const (
 	withGuards = "   # none: the flavour that was installed must contain guards (docs/install.md)"
 	withAgents = "   # none: the flavour that was installed must contain agents (docs/install.md)"
+
+	withSpeakers = "   # none, or without --enable-bgp: the flavour must contain BGP, as interconnect-bgp (docs/install.md)"
 )
 
 // ownPods returns the command that shows the Pods of this product on nodes, or only on the node that is given.
@@ -140,6 +142,9 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	case v1alpha1.ReasonExhausted:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
+		if len(p.objects.NodeStatuses) == 0 {
+			return p.ownPods("") + withSpeakers
+		}
 		return "kubectl slb bgp"
 	}
 	return printable.Command("kubectl describe "+resource+" %s", name)

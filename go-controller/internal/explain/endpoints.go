@@ -46,6 +46,7 @@ func (p *path) addClients() {
 	if from.Is4() {
 		bits = 32
 	}
+	domain, gateway := p.nextHop(from)
 	switch {
 	case len(p.asked()) > 0 && !p.layer2 && p.restricted():
 		link.State, link.Reason = Warning, ReasonRangesNotApplied
@@ -60,8 +61,7 @@ func (p *path) addClients() {
 		link.Message = fmt.Sprintf("the client is in none of spec.loadBalancerSourceRanges: %s", joined(texts))
 		link.Command = p.kubectl("patch service %s --type=json -p %s", p.object.Name,
 			fmt.Sprintf(`[{"op":"add","path":"/spec/loadBalancerSourceRanges/-","value":"%s/%d"}]`, from, bits))
-	case from.IsValid() && p.withoutNextHop(from) != "":
-		domain := p.withoutNextHop(from)
+	case domain != "" && gateway == "":
 		link.State, link.Reason = Broken, ReasonNoNextHop
 		link.Message = fmt.Sprintf("the client is not on the segment of L2Domain %s, and its subnet has no gateway, so "+
 			"replies find no way to it", domain)
@@ -69,6 +69,9 @@ func (p *path) addClients() {
 	case from.IsValid() && p.unread("l2domains", "ipaddresspools"):
 		link = notRead(LinkClients, link.Object, "the client is admitted; without L2Domains and IPAddressPools it is not "+
 			"known whether replies find a way to it")
+	case domain != "":
+		p.remark("replies to the client go to %s (spec.subnets[].gateway of L2Domain %s): nobody has checked that it is a "+
+			"router; on a node of the segment, ping -c1 %s shows whether it exists", gateway, domain, gateway)
 	}
 	p.add(link)
 }
@@ -97,22 +100,25 @@ func (p *path) familyWithoutRange() world.Family {
 	return 0
 }
 
-// withoutNextHop returns the L2Domain whose gateways have no route to a client; empty if there is none.
-func (p *path) withoutNextHop(from netip.Addr) string {
+// nextHop returns the L2Domain that replies to a client beyond its segment, and the next hop of the replies, which is
+// empty if there is none. The domain is empty if the client is not known, or on the segments of all addresses.
+func (p *path) nextHop(from netip.Addr) (domain, gateway string) {
 	for _, a := range p.addrs() {
 		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
 		d := objects.Named(p.objects.Domains, id.Domain)
-		if !ok || d == nil || a.Is4() != from.Is4() || p.world.Cluster.OpenShiftSDN ||
+		if !ok || d == nil || !from.IsValid() || a.Is4() != from.Is4() || p.world.Cluster.OpenShiftSDN ||
 			slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, from) }) {
 			continue
 		}
 		for _, s := range d.Spec.Subnets {
-			if contains(s.CIDR, a) && s.Gateway == "" {
-				return d.Name
+			if contains(s.CIDR, a) {
+				if domain, gateway = d.Name, string(s.Gateway); gateway == "" {
+					return domain, ""
+				}
 			}
 		}
 	}
-	return ""
+	return domain, gateway
 }
 
 // addEndpoints adds the endpoints that take connections.
@@ -156,7 +162,7 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 		return v1alpha1.ReasonNoEndpoints, "the Service has no spec.selector and no EndpointSlice has endpoints of it", list
 	case total == 0:
 		return v1alpha1.ReasonNoEndpoints, "no Pod with an address has the labels of spec.selector: " + selector,
-			p.kubectl("get pods -o wide -l %s", selector)
+			p.kubectl("get pods -o wide --show-labels")
 	case len(p.portsWithoutSlice(counts)) == len(p.service.Ports):
 		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
 			"no container has the name in targetPort", p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)

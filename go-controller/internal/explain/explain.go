@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ type Result struct {
 	// FirstBroken is the first link that is Broken or, if there is none, the first that is Unknown.
 	FirstBroken *Link  `json:"firstBroken,omitempty"`
 	Links       []Link `json:"links"`
-	// Notes are about the answer itself, for example that statuses may be old.
+	// Notes are about the answer itself, for example that statuses may be old, and about what no object decides.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -114,6 +115,8 @@ type path struct {
 	// layer2 is set if an L2Domain announces at least one address that the question is about.
 	layer2 bool
 	links  []Link
+	// remarks are Notes about what may be right or wrong.
+	remarks []string
 }
 
 // Explain answers a question about a Service that exists.
@@ -279,9 +282,16 @@ func stateOf(c *metav1.Condition) State {
 	return Broken
 }
 
-// notes are about how far the answer can be trusted.
+// remark adds a Note, once.
+func (p *path) remark(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(p.remarks, text) {
+		p.remarks = append(p.remarks, text)
+	}
+}
+
+// notes are the remarks, and about how far the answer can be trusted.
 func (p *path) notes() []string {
-	var notes []string
+	notes := p.remarks
 	if l := p.objects.Leader; l != nil {
 		if silent := p.controllerSilent(); silent != "" {
 			notes = append(notes, "Lease "+l.Namespace+"/"+l.Name+": "+silent)

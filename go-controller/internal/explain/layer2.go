@@ -47,13 +47,8 @@ func (p *path) addDomain(a netip.Addr) {
 			return
 		}
 		p.layer2 = true
-		link := Link{Name: LinkDomain, Object: d.Name, State: OK, Message: fmt.Sprintf("announces %s on physical network %s",
-			a, segment(d))}
-		if text := p.foreignSubnets(d.Name, world.FamilyOf(a)); text != "" {
-			link.State, link.Reason, link.Message = Warning, ReasonForeignSubnets, link.Message+"; "+text
-			link.Command = printable.Command("kubectl edit l2domain %s   # spec.subnets: those of the segment", d.Name)
-		}
-		p.add(link)
+		p.ok(LinkDomain, d.Name, fmt.Sprintf("announces %s on physical network %s", a, segment(d)))
+		p.noteForeignSubnets(d.Name, world.FamilyOf(a))
 		p.addShard(a, d, shard)
 		return
 	}
@@ -72,16 +67,15 @@ func (p *path) addDomain(a netip.Addr) {
 	p.broken(LinkDomain, shard.Domain, reason, message, command)
 }
 
-// ReasonForeignSubnets is the reason of an L2Domain whose subnets look like those of another network.
-const ReasonForeignSubnets = "ForeignSubnets"
-
-// foreignSubnets returns why the subnets of a domain look like those of another network; empty if they don't.
-func (p *path) foreignSubnets(domain string, f world.Family) string {
+// noteForeignSubnets adds the note that the subnets of a domain look like those of another network, if they do.
+func (p *path) noteForeignSubnets(domain string, f world.Family) {
 	at := slices.IndexFunc(p.layout.Domains, func(d *place.Domain) bool { return d.Spec.Name == domain })
 	if at < 0 || p.unread("nodes", "leases") {
-		return ""
+		return
 	}
-	return place.ForeignSubnetsOf(p.layout.Domains[at].Spec, p.world, f)
+	if text := place.ForeignSubnetsOf(p.layout.Domains[at].Spec, p.world, f); text != "" {
+		p.remark("L2Domain %s: %s", domain, text)
+	}
 }
 
 // mentioning returns a message that begins with an address.

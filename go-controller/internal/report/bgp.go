@@ -175,7 +175,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	var lack, silent, noBFD []string
-	var why, whySilent, whyBFD string
+	var why, cause, whySilent, whyBFD string
 	for _, n := range keepers {
 		s, reports := v.World.Sessions[n][peer]
 		if s.BFDProblem != "" && !s.Unknown {
@@ -188,9 +188,9 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 			silent = append(silent, n)
 			whySilent = cmp.Or(whySilent, problemOf(n, s.Problem))
 			continue
-		case s.Problem != "":
-			why = cmp.Or(why, problemOf(n, s.Problem))
-		case !reports:
+		case bgp.MoreSpecific(s.Problem, cause):
+			why, cause = problemOf(n, s.Problem), s.Problem
+		case s.Problem == "" && !reports:
 			why = cmp.Or(why, "; node "+n+" has not reported it: does its BGP daemon run (ovnkube-slb node --enable-bgp)?")
 		}
 		lack = append(lack, n)
