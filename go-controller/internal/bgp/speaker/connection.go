@@ -219,12 +219,14 @@ func (l *connection) receive(n bgp.Neighbor) {
 	select {
 	case <-l.attached:
 	case <-l.ending:
-		if _, ours := l.conns(); ours != nil {
+	}
+	router, ours := l.conns()
+	if router == nil {
+		if ours != nil {
 			_ = ours.Close()
 		}
 		return
 	}
-	router, _ := l.conns()
 	f := filter{neighbor: n}
 	err := l.listen(router, &f)
 	var r *notificationError

@@ -219,6 +219,28 @@ func TestConnectionReportsTheRoutersReason(t *testing.T) {
 	}
 }
 
+// It is also read if the write fails before anything was read.
+func TestConnectionReportsTheRoutersReasonAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		ours, router := pair(t)
+		l, err := newConnection(victim(), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.attach(ours, localOf(ours, ""))
+		l.beginClose(reason{text: lost, kind: unexplained})
+		send(t, router, newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2))
+		if err := router.Close(); err != nil {
+			t.Fatal(err)
+		}
+		go l.run(victim())
+		if saw := ended(t, l); !strings.HasPrefix(saw.why.text, bgp.ReceivedNotification) {
+			t.Fatalf("the session ended because of %q", saw.why.text)
+		}
+	}
+}
+
 // A router that accepts the connection and sends nothing is dropped after a NOTIFICATION.
 func TestConnectionEndsWithoutOpen(t *testing.T) {
 	t.Parallel()
