@@ -64,7 +64,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status(http.StatusForbidden, "Forbidden")
 	default:
 		header := ""
-		if kind := kindOf(strings.Replace(resource, "ies", "y", 1)); kind != "" && strings.Contains(r.URL.Path, "/slb.") {
+		if kind := kindOf(resource); kind != "" && strings.Contains(r.URL.Path, "/slb.") {
 			header = `"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"` + kind + `List",`
 		}
 		fmt.Fprintf(w, `{%s"items":[%s]}`, header, s.items[resource])

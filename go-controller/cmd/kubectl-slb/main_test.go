@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -156,16 +155,18 @@ func TestOverviewForReaders(t *testing.T) {
 	}
 }
 
-// The kinds that plan deletes are those of the help.
+// The names of kinds are those that kubectl accepts.
 func TestKindOf(t *testing.T) {
-	var got []string
-	for _, name := range []string{"ipaddresspool", "ipaddresspools", "L2Domain", "bgppeers", "bgpadvertisement",
-		"node", ""} {
-		got = append(got, kindOf(name))
-	}
-	want := []string{"IPAddressPool", "IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "", ""}
-	if !slices.Equal(got, want) {
-		t.Errorf("kinds %q, want %q", got, want)
+	for name, want := range map[string]string{
+		"ipaddresspool": "IPAddressPool", "ipaddresspools": "IPAddressPool", "L2Domain": "L2Domain",
+		"ipaddresspools.slb.k8s.ovn.org": "IPAddressPool", "l2domain.slb.k8s.ovn.org": "L2Domain",
+		"bgppeers.v1alpha1.slb.k8s.ovn.org": "BGPPeer", "BGPAdvertisement.slb.k8s.ovn.org": "BGPAdvertisement",
+		"communities": "Community", "community.slb.k8s.ovn.org": "Community", "bfdprofiles": "BFDProfile",
+		"node": "", "": "", "bgppeers.metallb.io": "", "communitys": "",
+	} {
+		if got := kindOf(name); got != want {
+			t.Errorf("%q is kind %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // planOptions are the options of command plan.
@@ -40,11 +42,17 @@ func (o *planOptions) Validate() error {
 	return o.validate()
 }
 
-// kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools; empty if there is none.
+// kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools or
+// ipaddresspool.slb.k8s.ovn.org; empty if there is none.
 func kindOf(name string) string {
-	name = strings.TrimSuffix(strings.ToLower(name), "s")
+	resource, group, qualified := strings.Cut(strings.ToLower(name), ".")
+	of := v1alpha1.GroupVersion()
+	if qualified && group != of.Group && group != of.Version+"."+of.Group {
+		return ""
+	}
 	for _, kind := range []string{"IPAddressPool", "L2Domain", "BGPPeer", "BGPAdvertisement", "BFDProfile", "Community"} {
-		if name == strings.ToLower(kind) {
+		plural, singular := meta.UnsafeGuessKindToResource(of.WithKind(kind))
+		if resource == plural.Resource || resource == singular.Resource {
 			return kind
 		}
 	}
