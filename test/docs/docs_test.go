@@ -114,8 +114,8 @@ func start(t *testing.T) *cluster {
 	return &cluster{plane, filepath.Dir(plugin)}
 }
 
-// prelude accepts the exit code by which kubectl slb explain says that it has found a problem, and that a wait ends
-// without what it waits for: no controller and no kubelet runs here. The object must exist.
+// prelude accepts the exit codes by which kubectl slb explain and plan say that they have found a problem, and that a
+// wait ends without what it waits for: no controller, no OVN and no kubelet runs here. The object must exist.
 const prelude = `kubectl() {
 	local output
 	if [[ " $* " == *" wait "* || $* == *" rollout status "* ]]; then
@@ -125,7 +125,7 @@ const prelude = `kubectl() {
 		}
 		return 0
 	fi
-	command kubectl "$@" || { code=$?; [[ $code == 3 && $* == "slb explain "* ]] || return $code; }
+	command kubectl "$@" || { code=$?; [[ "$code $*" == "3 slb explain "* || "$code $*" == "4 slb plan "* ]] || return $code; }
 }
 `
 

@@ -30,6 +30,8 @@ const (
 	exitRefused = 2
 	// exitNotReachable means that a Service is not known to be reachable, or would not be after an edit for all clients.
 	exitNotReachable = 3
+	// exitProblem means that objects would have problems after an edit that they do not have now.
+	exitProblem = 4
 )
 
 // errRefused makes the command exit with exitRefused. Its output has said why.
@@ -37,6 +39,9 @@ var errRefused = errors.New("an object would be refused")
 
 // errNotReachable makes the command exit with exitNotReachable. Its output has said why.
 var errNotReachable = errors.New("not reachable")
+
+// errProblem makes the command exit with exitProblem. Its output has said why.
+var errProblem = errors.New("an object would have a problem")
 
 func main() { os.Exit(run()) }
 
@@ -52,6 +57,8 @@ func run() int {
 		return exitRefused
 	case errors.Is(err, errNotReachable):
 		return exitNotReachable
+	case errors.Is(err, errProblem):
+		return exitProblem
 	}
 	fmt.Fprintln(printable.NewWriter(os.Stderr, false), "kubectl slb:", err)
 	return exitError

@@ -72,8 +72,8 @@ something or move to another gateway are named. -o wide lists all. Nothing is wr
 Objects of an edit that the API server would refuse are named with field and value, by the rules of this version; so are
 pools that overlap. The rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
 
-Exit code: 0 nothing is lost, 3 a Service loses something, or clients of an L2Domain lose its addresses, 2 an object
-would be refused, 1 error.
+Exit code: 0 nothing is lost, 1 error, 2 an object would be refused, 3 a Service loses something, or clients of an
+L2Domain lose its addresses, 4 an object would have a new problem. Of several, the first of 2, 3 and 4.
 
 Examples:
   kubectl slb plan -f pool.yaml
@@ -127,6 +127,8 @@ func (o *planOptions) run(c *cli.Context) error {
 		return errRefused
 	case changes.Disrupts():
 		return errNotReachable
+	case len(changes.Problems) > 0:
+		return errProblem
 	}
 	return nil
 }
