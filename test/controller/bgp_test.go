@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,5 +105,9 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	c.kubectl(t, "delete", "bgppeer", "tor")
 	eventually(t, "no session is reported", func() bool {
 		return field("{.status.sessions[*].peer}") == "" && field(`{.status.conditions[?(@.type=="Ready")].status}`) == "True"
+	})
+	cmd.signal(t, syscall.SIGTERM)
+	eventually(t, "the daemon reports its end", func() bool {
+		return field("{.status.stopTime}") != "" && field(ready) == v1alpha1.ReasonStopped
 	})
 }

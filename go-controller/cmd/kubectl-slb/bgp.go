@@ -18,6 +18,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -89,6 +90,8 @@ type nodeSession struct {
 	Unknown string `json:"unknown,omitempty"`
 	// Draining means that the node is drained: it has withdrawn its routes and closes its sessions, or will.
 	Draining bool `json:"draining,omitempty"`
+	// Stopped means that the BGP daemon of the node was stopped. Sessions that were Established have ended with it.
+	Stopped bool `json:"stopped,omitempty"`
 	v1alpha1.BGPSession
 }
 
@@ -96,8 +99,12 @@ type nodeSession struct {
 // after it, and the error is not that it lacks a family. An Idle session that ended without an error, as that of a node
 // that drains, still has the one of an earlier outage.
 func (s *nodeSession) problem() string {
-	if s.Unknown != "" {
+	switch {
+	case s.Unknown != "":
 		return s.Unknown
+	case s.Stopped && s.State == v1alpha1.BGPEstablished:
+		return "the BGP daemon was stopped: a router with graceful restart keeps its routes for up to " +
+			world.Count(int(world.GracefulRestartTime/time.Minute), "minute")
 	}
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
@@ -120,7 +127,7 @@ func (s *nodeSession) problem() string {
 func sessions(cluster *objects.Objects) []nodeSession {
 	list := []nodeSession{}
 	for _, n := range cluster.NodeStatuses {
-		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID}
+		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
 			if c.Status == metav1.ConditionUnknown {
@@ -159,6 +166,8 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		switch {
 		case s.Unknown != "":
 			state = "unknown, was " + state
+		case s.Stopped && s.State == v1alpha1.BGPEstablished:
+			state = "stopped, was " + state
 		case s.Draining:
 			state += ", draining"
 		}

@@ -54,16 +54,19 @@ func TestProblemsOfSessions(t *testing.T) {
 	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
 		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
-		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}, {Node: "n5", BGPSession: up, Draining: true}}}
+		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}, {Node: "n5", BGPSession: up, Draining: true},
+		{Node: "n6", BGPSession: up, Stopped: true}}}
 	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6
 n1    tor   192.0.2.1  Active                    -      -    0     0
 n2    tor   192.0.2.1  Established               -      -    0     0
 n3    tor   192.0.2.1  Active                    -      -    0     0
 n4    tor   192.0.2.1  unknown, was Established  -      -    0     0
 n5    tor   192.0.2.1  Established, draining     -      -    0     0
+n6    tor   192.0.2.1  stopped, was Established  -      -    0     0
 
   n1,n3 with tor: refused
   n4 with tor: the node does not report
+  n6 with tor: the BGP daemon was stopped: a router with graceful restart keeps its routes for up to 2 minutes
 
 No BGPAdvertisement selects an address of a Service.
 `

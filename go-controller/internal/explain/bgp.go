@@ -145,6 +145,11 @@ func (p *path) down(nodes []string, family world.Family) Link {
 		if status == nil {
 			continue
 		}
+		if status.Status.StopTime != nil {
+			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonStopped, "the BGP daemon of node "+name+" was stopped"
+			link.Command = p.ownPods(name)
+			continue
+		}
 		for i := range status.Status.Sessions {
 			s := &status.Status.Sessions[i]
 			if p.world.Sessions[name][s.Peer].Unknown {

@@ -270,7 +270,7 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 // isUnknown reports whether a node has stopped reporting its sessions.
 func isUnknown(n *v1alpha1.BGPNodeStatus) bool {
 	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.Status == metav1.ConditionUnknown
+	return n.Status.StopTime != nil || c != nil && c.Status == metav1.ConditionUnknown
 }
 
 // foreignSubnets returns notes about L2Domains whose subnets do not look like those of their segment. They may be

@@ -30,7 +30,8 @@ func routing(o *objects.Objects, routes []explain.Route) figure {
 	for _, n := range o.NodeStatuses {
 		s := &speaker{name: n.Name, sessions: map[string]bool{}}
 		for i := range n.Status.Sessions {
-			s.sessions[n.Status.Sessions[i].Peer] = n.Status.Sessions[i].State == v1alpha1.BGPEstablished
+			s.sessions[n.Status.Sessions[i].Peer] = n.Status.Sessions[i].State == v1alpha1.BGPEstablished &&
+				n.Status.StopTime == nil
 		}
 		speakers[n.Name] = s
 	}

@@ -93,9 +93,8 @@ func (f *Facts) setSecret(old, now *corev1.Secret) {
 // setStatus stores the report of a node. Changed counters do not wake the controller.
 func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	name := cmp.Or(now, old).Name
-	is := convert.Sessions(now)
 	f.mu.Lock()
-	relevant := old == nil || now == nil || !maps.Equal(f.bgp.sessions[name], is)
+	relevant := old == nil || now == nil
 	if expired(old) && now != nil && !expired(now) {
 		f.markRecovered(name)
 		relevant = true
@@ -104,15 +103,34 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	if now != nil {
 		f.bgp.statuses[name] = now
 	}
-	delete(f.bgp.sessions, name)
-	if len(is) > 0 {
-		f.bgp.sessions[name] = is
-	}
+	relevant = f.setSessions(name) || relevant
 	f.changes.others = f.changes.others || relevant
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
+	if now != nil && now.Status.StopTime != nil {
+		time.AfterFunc(time.Until(now.Status.StopTime.Add(world.GracefulRestartTime)), func() {
+			f.mu.Lock()
+			relevant := f.setSessions(name)
+			f.mu.Unlock()
+			if relevant {
+				f.hooks.Wake()
+			}
+		})
+	}
+}
+
+// setSessions converts the report of a node, and reports whether its sessions have changed. The caller holds mu.
+func (f *Facts) setSessions(name string) bool {
+	is, was := convert.Sessions(f.bgp.statuses[name], time.Now()), f.bgp.sessions[name]
+	delete(f.bgp.sessions, name)
+	if len(is) > 0 {
+		f.bgp.sessions[name] = is
+	}
+	changed := !maps.Equal(was, is)
+	f.changes.others = f.changes.others || changed
+	return changed
 }
 
 // addBGP adds the BGP objects to a snapshot.

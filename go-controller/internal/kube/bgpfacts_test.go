@@ -106,6 +106,40 @@ func TestNodeStatusReportsSessions(t *testing.T) {
 	}
 }
 
+// Routers keep the routes of a daemon that was stopped, unless another one starts, until graceful restart ends.
+func TestSessionsOfAStoppedDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.BGPNodeStatusStatus{
+			Sessions: []v1alpha1.BGPSession{{Peer: "tor", State: v1alpha1.BGPEstablished}}}}
+		stopped := func() *v1alpha1.BGPNodeStatus {
+			s := running.DeepCopy()
+			s.Status.StopTime = &metav1.Time{Time: time.Now()}
+			return s
+		}
+		f, wakes := counted()
+		f.setStatus(nil, running)
+		is := func(what string, established bool, woken int64) {
+			t.Helper()
+			synctest.Wait()
+			if s := snapshot(f).Sessions["n1"]["tor"]; s.Established != established || s.Unknown ||
+				established != (s.Problem == "") || wakes.Load() != woken {
+				t.Errorf("%s: %+v after %d wakes, want Established %v after %d", what, s, wakes.Load(), established, woken)
+			}
+		}
+		is("at first", true, 1)
+		last := stopped()
+		f.setStatus(running, last)
+		is("stopped", true, 1)
+		<-time.After(world.GracefulRestartTime - time.Second)
+		f.setStatus(last, running)
+		<-time.After(time.Hour)
+		is("started again in time", true, 1)
+		f.setStatus(running, stopped())
+		<-time.After(world.GracefulRestartTime)
+		is("not started again", false, 2)
+	})
+}
+
 // A report is valid until the node's kubelet or daemon is silent. A daemon that works reports again when its report is
 // marked as expired, and the new report is valid. A daemon that does not work must report first, also after a restart
 // of the controller.

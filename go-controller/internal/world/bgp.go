@@ -89,6 +89,10 @@ type Advertisement struct {
 	Findings         []Finding
 }
 
+// GracefulRestartTime is how long routers with graceful restart keep the routes of a node whose daemon has ended (RFC
+// 4724 section 3). An upgraded daemon is back sooner, even if it has to pull the image.
+const GracefulRestartTime = 2 * time.Minute
+
 // PeerSession is the state of a node's session with a peer, as the node reports it.
 type PeerSession struct {
 	Established bool

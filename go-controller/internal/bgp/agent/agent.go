@@ -119,9 +119,11 @@ func (a *Agent) Healthy() error {
 	return nil
 }
 
-// Run runs the agent until the context ends.
-func (a *Agent) Run(ctx context.Context) error {
-	running, ctx := errgroup.WithContext(ctx)
+// Run runs the agent until the context ends, and until the last report is written. The sessions stay open meanwhile.
+func (a *Agent) Run(stop context.Context) error {
+	life, end := context.WithCancel(context.WithoutCancel(stop))
+	defer end()
+	running, ctx := errgroup.WithContext(life)
 	part := func(run func(context.Context)) {
 		running.Go(func() error {
 			run(ctx)
@@ -129,13 +131,23 @@ func (a *Agent) Run(ctx context.Context) error {
 		})
 	}
 	part(a.watch.Run)
-	if err := a.watch.WaitForSync(ctx); err == nil {
+	if err := a.watch.WaitForSync(stop); err != nil {
+		end()
+	} else {
 		a.decide()
 		part(a.follow)
 		part(a.status.run)
 		part(a.turn.run)
 		running.Go(func() error { return a.watchPaths(ctx) })
 		running.Go(func() error { return a.speaker.Run(ctx) })
+		part(func(ctx context.Context) {
+			defer end()
+			select {
+			case <-stop.Done():
+				a.status.stop(ctx)
+			case <-ctx.Done(): // a part has failed
+			}
+		})
 	}
 	return running.Wait()
 }

@@ -11,5 +11,6 @@
 //     counters have changed, it is written a few times per minute, because each Service changes the counters of all
 //     nodes. A peer that fails in the same way as before is not a change, nor is a session that
 //     does not last.
-//   - The process does not close the sessions when it ends. They and BFD end with it at the same moment.
+//   - The process does not close the sessions when it ends. They and BFD end with it at the same moment. It reports
+//     that before, unless it is killed, and waits for no more than 3 s for the API server.
 package agent

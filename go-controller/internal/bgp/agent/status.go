@@ -31,6 +31,9 @@ const (
 	// createTimeout limits an attempt to create the object. createPause is the time between two attempts.
 	createTimeout = 5 * time.Second
 	createPause   = 5 * time.Second
+	// stopTimeout limits the time for the last report, which may have to wait for a second since the one before. A Pod
+	// has 30 s to end.
+	stopTimeout = 3 * time.Second
 )
 
 // nodeStatuses creates and updates BGPNodeStatus objects.
@@ -44,9 +47,12 @@ type status struct {
 	node   string
 	client nodeStatuses
 	facts  *kube.Facts
+	read   func(node string) (*v1alpha1.BGPNodeStatus, bool)
 	writer *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
 	states func() []speaker.State
 	calls  chan struct{}
+	// stopped has a token when the last report is written.
+	stopped chan struct{}
 
 	mu       sync.Mutex
 	sessions []bgp.Session
@@ -54,13 +60,16 @@ type status struct {
 	off string
 	// counted is the time when counters were written last.
 	counted time.Time
+	// stopping means that the daemon ends. stopTime is when it ends, as in the last report.
+	stopping bool
+	stopTime *metav1.Time
 }
 
 func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *status {
-	return &status{
-		node: node, client: client, facts: facts, calls: make(chan struct{}, 1),
-		writer: kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, nil),
-	}
+	s := &status{node: node, client: client, facts: facts, read: facts.NodeStatus, calls: make(chan struct{}, 1),
+		stopped: make(chan struct{}, 1)}
+	s.writer = kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, s.wrote)
+	return s
 }
 
 // call triggers a check of the status.
@@ -105,9 +114,41 @@ func (s *status) run(ctx context.Context) {
 	}
 }
 
+// stop writes the last report. It returns when the report is written, or after stopTimeout: the daemon ends anyway. run
+// must be running.
+func (s *status) stop(ctx context.Context) {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	if _, there := s.read(s.node); !there {
+		return
+	}
+	s.writer.Set(map[string]kube.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
+	late := time.NewTimer(stopTimeout)
+	defer late.Stop()
+	select {
+	case <-s.stopped:
+	case <-ctx.Done():
+	case <-late.C:
+		klog.InfoS("Failed to report that the BGP daemon ends", "node", s.node, "timeout", stopTimeout)
+	}
+}
+
+// wrote notices that the last report is written.
+func (s *status) wrote(_, is *v1alpha1.BGPNodeStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopTime != nil && s.stopTime.Equal(is.Status.StopTime) {
+		select {
+		case s.stopped <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // ensure creates the object, owned by its Node. The object appears in the cache some time later and is written then.
 func (s *status) ensure(ctx context.Context) error {
-	if _, there := s.facts.NodeStatus(s.node); there {
+	if _, there := s.read(s.node); there {
 		return nil
 	}
 	node, known := s.facts.Node(s.node)
@@ -131,7 +172,11 @@ func (s *status) ensure(ctx context.Context) error {
 func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopping {
+		return s.last(have, now)
+	}
 	next := have.DeepCopy()
+	next.Status.StopTime = nil
 	next.Status.RouterID, next.Status.Sessions = "", settled(have.Status.Sessions, report(s.states()))
 	next.Status.Summary = summary(next.Status.Sessions)
 	leaving := false
@@ -141,13 +186,42 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 	ready := ready(next.Status.Sessions, leaving, s.off)
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
-	changed = changed || have.Status.RouterID != next.Status.RouterID ||
+	changed = changed || have.Status.StopTime != nil || have.Status.RouterID != next.Status.RouterID ||
 		!equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
 	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions,
 		next.Status.Sessions)) {
 		return nil, false
 	}
 	s.counted = now
+	return next, true
+}
+
+// last returns the last report. The sessions end with the daemon. Those with graceful restart stay Established in it,
+// because routers keep their routes until the next daemon is there (GracefulRestartTime).
+func (s *status) last(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
+	if s.stopTime == nil {
+		s.stopTime = second(now)
+	}
+	if s.stopTime.Equal(have.Status.StopTime) {
+		return nil, false
+	}
+	const text = "the BGP daemon was stopped"
+	next := have.DeepCopy()
+	next.Status.StopTime = s.stopTime
+	for i := range next.Status.Sessions {
+		is := &next.Status.Sessions[i]
+		at := slices.IndexFunc(s.sessions, func(o bgp.Session) bool { return o.Peer == is.Peer })
+		if is.State == v1alpha1.BGPEstablished && at >= 0 && s.sessions[at].Neighbor.GracefulRestart {
+			continue
+		}
+		*is = v1alpha1.BGPSession{Peer: is.Peer, PeerAddress: is.PeerAddress, State: v1alpha1.BGPIdle, Since: s.stopTime,
+			LastError: text, LastErrorTime: s.stopTime}
+	}
+	next.Status.Summary = summary(next.Status.Sessions)
+	meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady,
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped, LastTransitionTime: metav1.NewTime(now),
+		Message: text + ": its sessions have ended. Routers with graceful restart keep its routes for up to " +
+			world.Count(int(world.GracefulRestartTime/time.Minute), "minute")})
 	return next, true
 }
 

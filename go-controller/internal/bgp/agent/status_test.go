@@ -3,15 +3,20 @@
 package agent
 
 import (
+	"context"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -169,4 +174,64 @@ func TestStatusOfADampedSessionDoesNotChange(t *testing.T) {
 		w.have.Status.Sessions[0].AdvertisedIPv4 != 7 {
 		t.Errorf("the session that lasts: %+v", w.have.Status)
 	}
+}
+
+// A session that ends with the daemon is not Established any more, unless the router keeps its routes meanwhile. The
+// next daemon reports its own sessions.
+func TestStatusOfADaemonThatIsStopped(t *testing.T) {
+	w := newWritten()
+	w.sessions = append(w.sessions, bgp.Session{Peer: "spine", Neighbor: bgp.Neighbor{GracefulRestart: true}})
+	up := func(peer string) speaker.State {
+		return speaker.State{Peer: peer, Addr: netip.MustParseAddr("10.0.0.9"), Local: netip.MustParseAddr("10.0.0.1"),
+			PeerASN: 64513, Phase: speaker.Established, Since: w.now, IPv4: 7, Families: speaker.Families{IPv4: true},
+			BFD: "Up"}
+	}
+	w.sees(0, up("spine"), up("tor"))
+	before := w.have.Status.Sessions
+	w.stopping = true
+	if !w.sees(time.Hour, up("spine"), up("tor")) || w.ready().Reason != v1alpha1.ReasonStopped ||
+		!w.have.Status.StopTime.Equal(second(w.now)) || w.have.Status.Summary != "spine Established, tor Idle" {
+		t.Fatalf("the last report: %+v", w.have.Status)
+	}
+	ended := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "10.0.0.9", State: v1alpha1.BGPIdle, Since: second(w.now),
+		LastError: "the BGP daemon was stopped", LastErrorTime: second(w.now)}
+	if got := w.have.Status.Sessions; !equality.Semantic.DeepEqual(got, []v1alpha1.BGPSession{before[0], ended}) {
+		t.Errorf("the sessions of the last report are %+v", got)
+	}
+	if w.sees(time.Second, up("spine"), up("tor")) {
+		t.Error("the last report is written twice")
+	}
+	w.stopping = false
+	if !w.sees(time.Second, up("spine"), up("tor")) || w.have.Status.StopTime != nil ||
+		w.ready().Status != metav1.ConditionTrue {
+		t.Errorf("the report of the next daemon: %+v", w.have.Status)
+	}
+}
+
+// hung is an API server that does not answer.
+type hung struct{ nodeStatuses }
+
+func (hung) UpdateStatus(ctx context.Context, _ *v1alpha1.BGPNodeStatus, _ metav1.UpdateOptions) (
+	*v1alpha1.BGPNodeStatus, error,
+) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestLastReportDoesNotKeepTheDaemonFromEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := func(string) (*v1alpha1.BGPNodeStatus, bool) { return &v1alpha1.BGPNodeStatus{}, true }
+		s := &status{node: "n1", read: read, states: func() []speaker.State { return nil }, stopped: make(chan struct{}, 1),
+			writer: kube.NewObjectWriter("BGPNodeStatus", hung{}, read, func(string, error) {}, nil)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.run(ctx) })
+		start := time.Now()
+		s.stop(ctx)
+		if took := time.Since(start); took != stopTimeout {
+			t.Errorf("the last report took %s, want %s", took, stopTimeout)
+		}
+		cancel()
+		running.Wait()
+	})
 }

@@ -13,15 +13,13 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
 	// maxHold is the longest hold time that an OPEN message can contain (RFC 4271 section 4.2). It is the hold time
 	// between gobgp and the connection, which manages the router's timers itself.
 	maxHold = 65535 * time.Second
-	// restartTime is how long a peer keeps our routes after it has lost the session. An upgraded daemon is back sooner,
-	// even if it has to pull the image (RFC 4724 section 3).
-	restartTime = 120 * time.Second
 	// deferralTime is how long our routes wait for the End-of-RIB of a peer (RFC 4724 section 4.1). It is short because
 	// we ignore the peer's routes.
 	deferralTime = time.Second
@@ -76,7 +74,8 @@ func neighbor(n bgp.Neighbor, listenPort uint16) *api.Peer {
 	}
 	if n.GracefulRestart {
 		p.GracefulRestart = &api.GracefulRestart{
-			Enabled: true, RestartTime: seconds32(restartTime), DeferralTime: seconds32(deferralTime), LocalRestarting: true,
+			Enabled: true, RestartTime: seconds32(world.GracefulRestartTime), DeferralTime: seconds32(deferralTime),
+			LocalRestarting: true,
 		}
 	}
 	for _, f := range families(n) {

@@ -202,18 +202,22 @@ func number(n *int64) *uint32 {
 	return &out
 }
 
-// Sessions converts the sessions that a node reports, by peer; nil if there are none.
-func Sessions(s *v1alpha1.BGPNodeStatus) map[string]world.PeerSession {
+// Sessions converts the sessions that a node reports, by peer; nil if there are none. What routers keep by graceful
+// restart after the daemon was stopped counts as Established.
+func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSession {
 	if s == nil || len(s.Status.Sessions) == 0 {
 		return nil
 	}
+	gone := s.Status.StopTime != nil && !now.Before(s.Status.StopTime.Add(world.GracefulRestartTime))
 	sessions := make(map[string]world.PeerSession, len(s.Status.Sessions))
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{
 			Established: session.State == v1alpha1.BGPEstablished, Outdated: session.Outdated,
 			BFDProblem: Truncate(session.BFDError, maxForeignText), PeerASN: uint32(session.PeerASN),
 		}
-		if !is.Established {
+		if gone && is.Established {
+			is.Established, is.Problem = false, "the BGP daemon was stopped"
+		} else if !is.Established {
 			is.Problem = Truncate(cmp.Or(session.LastError, "the session is "+string(session.State)), maxForeignText)
 		} else if session.Families != nil {
 			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())

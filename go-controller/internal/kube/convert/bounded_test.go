@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ func TestTextsOfReportsAreBounded(t *testing.T) {
 	bounded(t, "bridges", report(v1alpha1.AnnotationZone, `{"bridges":{"`+long+`":"br-ex"}}`).Zone.Bridges)
 	status := &v1alpha1.BGPNodeStatus{}
 	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: long}}
-	bounded(t, "lastError", convert.Sessions(status))
+	bounded(t, "lastError", convert.Sessions(status, time.Now()))
 }
 
 func TestTextsOfServicesAreBounded(t *testing.T) {

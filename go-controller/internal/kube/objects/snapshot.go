@@ -213,7 +213,7 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	}
 	w.Sessions = map[string]map[string]world.PeerSession{}
 	for _, s := range o.NodeStatuses {
-		sessions := convert.Sessions(s)
+		sessions := convert.Sessions(s, w.Now)
 		if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
 			c.Status == metav1.ConditionUnknown {
 			for peer := range sessions {

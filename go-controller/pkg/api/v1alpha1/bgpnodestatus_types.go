@@ -53,6 +53,13 @@ type BGPNodeStatusStatus struct {
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
+	// stopTime is when the daemon was stopped that has written the report. It is absent while the daemon runs, and after
+	// it was killed. Its sessions have ended. Those with graceful restart keep the state Established: their routers keep
+	// the routes for up to 2 minutes.
+	//
+	// +optional
+	StopTime *metav1.Time `json:"stopTime,omitempty"`
+
 	// conditions represent the current state of the speaker: Ready.
 	//
 	// +optional

@@ -279,6 +279,9 @@ const (
 	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its
 	// sessions are closed.
 	ReasonDraining = "Draining"
+	// ReasonStopped (Ready=False), on BGPNodeStatuses: the BGP daemon of the node was stopped, and its sessions have
+	// ended.
+	ReasonStopped = "Stopped"
 	// ReasonSessionsDown (Ready=False): on BGPPeers, some nodes have no established session; on BGPNodeStatuses, some
 	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"

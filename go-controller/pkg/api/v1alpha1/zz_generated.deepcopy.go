@@ -351,6 +351,10 @@ func (in *BGPNodeStatusStatus) DeepCopyInto(out *BGPNodeStatusStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.StopTime != nil {
+		in, out := &in.StopTime, &out.StopTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))
