@@ -92,6 +92,8 @@ type nodeSession struct {
 	Draining bool `json:"draining,omitempty"`
 	// Stopped means that the BGP daemon of the node was stopped. Sessions that were Established have ended with it.
 	Stopped bool `json:"stopped,omitempty"`
+	// Reported is when the node showed last that the report is current; nil if that is not known.
+	Reported *metav1.Time `json:"reported,omitempty"`
 	v1alpha1.BGPSession
 }
 
@@ -127,7 +129,8 @@ func (s *nodeSession) problem() string {
 func sessions(cluster *objects.Objects) []nodeSession {
 	list := []nodeSession{}
 	for _, n := range cluster.NodeStatuses {
-		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil}
+		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
+			Reported: reported(cluster, n)}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
 			if c.Status == metav1.ConditionUnknown {
@@ -155,7 +158,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		return
 	}
 	t := table(w)
-	head := "NODE\tPEER\tADDRESS\tSTATE\tSINCE\tBFD\tIPv4\tIPv6"
+	head := "NODE\tPEER\tADDRESS\tSTATE\tSINCE\tBFD\tIPv4\tIPv6\tREPORTED"
 	if wide {
 		head += "\tASN\tLOCAL ADDRESS\tROUTER ID"
 	}
@@ -171,8 +174,8 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		case s.Draining:
 			state += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d", s.Node, s.Peer, s.PeerAddress, state, since(s, now),
-			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s", s.Node, s.Peer, s.PeerAddress, state, age(s.Since, now),
+			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6, age(s.Reported, now))
 		if wide {
 			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
 		}
@@ -221,11 +224,35 @@ func (r *bgpReport) printProblems(w io.Writer, wide bool, width int) {
 	}
 }
 
-func since(s *nodeSession, now time.Time) string {
-	if s.Since == nil {
+// reported returns when a node showed last that its report is current: it renewed its Lease, which a node without a
+// guard and an agent does not have, or changed the report. The leader sets Ready to Unknown.
+func reported(cluster *objects.Objects, n *v1alpha1.BGPNodeStatus) *metav1.Time {
+	times := []*metav1.Time{n.Status.StopTime}
+	if l := objects.Named(cluster.Leases, n.Name); l != nil && l.Spec.RenewTime != nil {
+		times = append(times, &metav1.Time{Time: l.Spec.RenewTime.Time})
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Status != metav1.ConditionUnknown {
+			times = append(times, &c.LastTransitionTime)
+		}
+	}
+	for _, s := range n.Status.Sessions {
+		times = append(times, s.Since, s.LastErrorTime)
+	}
+	var last *metav1.Time
+	for _, t := range times {
+		if !t.IsZero() && (last == nil || last.Before(t)) {
+			last = t
+		}
+	}
+	return last
+}
+
+func age(t *metav1.Time, now time.Time) string {
+	if t == nil {
 		return "-"
 	}
-	return duration.HumanDuration(now.Sub(s.Since.Time))
+	return duration.HumanDuration(now.Sub(t.Time))
 }
 
 // few joins names, only the first ones unless all are wanted.

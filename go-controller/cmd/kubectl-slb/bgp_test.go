@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -52,17 +54,19 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 func TestProblemsOfSessions(t *testing.T) {
 	down := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPActive, LastError: "refused"}
 	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
+	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	old := metav1.NewTime(now.Add(-47 * time.Minute))
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
 		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
-		{Node: "n4", BGPSession: up, Unknown: "the node does not report"}, {Node: "n5", BGPSession: up, Draining: true},
+		{Node: "n4", BGPSession: up, Unknown: "the node does not report", Reported: &old}, {Node: "n5", BGPSession: up, Draining: true},
 		{Node: "n6", BGPSession: up, Stopped: true}}}
-	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6
-n1    tor   192.0.2.1  Active                    -      -    0     0
-n2    tor   192.0.2.1  Established               -      -    0     0
-n3    tor   192.0.2.1  Active                    -      -    0     0
-n4    tor   192.0.2.1  unknown, was Established  -      -    0     0
-n5    tor   192.0.2.1  Established, draining     -      -    0     0
-n6    tor   192.0.2.1  stopped, was Established  -      -    0     0
+	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6  REPORTED
+n1    tor   192.0.2.1  Active                    -      -    0     0     -
+n2    tor   192.0.2.1  Established               -      -    0     0     -
+n3    tor   192.0.2.1  Active                    -      -    0     0     -
+n4    tor   192.0.2.1  unknown, was Established  -      -    0     0     47m
+n5    tor   192.0.2.1  Established, draining     -      -    0     0     -
+n6    tor   192.0.2.1  stopped, was Established  -      -    0     0     -
 
   n1,n3 with tor: refused
   n4 with tor: the node does not report
@@ -71,7 +75,7 @@ n6    tor   192.0.2.1  stopped, was Established  -      -    0     0
 No BGPAdvertisement selects an address of a Service.
 `
 	var out bytes.Buffer
-	if r.print(&out, time.Now(), false, 0); out.String() != want {
+	if r.print(&out, now, false, 0); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 	for peers, want := range map[int]string{0: "There is no BGPPeer", 1: "No node reports a BGP session"} {
@@ -79,6 +83,33 @@ No BGPAdvertisement selects an address of a Service.
 		r := bgpReport{peers: peers}
 		if r.print(&out, time.Now(), false, 0); !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%d peers: printed %q", peers, out.String())
+		}
+	}
+}
+
+// A report is as old as the last renewal of the node's Lease, or as what it contains if that is newer.
+func TestAgeOfReports(t *testing.T) {
+	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)) }
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at(5).Time))}}
+	session := v1alpha1.BGPSession{Since: new(at(1)), LastErrorTime: new(at(2))}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(3)}
+	marked := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)}
+	for name, c := range map[string]struct {
+		leases []*coordinationv1.Lease
+		status v1alpha1.BGPNodeStatusStatus
+		want   *metav1.Time
+	}{
+		"nothing is known":    {},
+		"a session":           {status: v1alpha1.BGPNodeStatusStatus{Sessions: []v1alpha1.BGPSession{session}}, want: new(at(2))},
+		"a condition":         {status: v1alpha1.BGPNodeStatusStatus{Conditions: []metav1.Condition{ready}}, want: new(at(3))},
+		"the leader's mark":   {status: v1alpha1.BGPNodeStatusStatus{Conditions: []metav1.Condition{marked}}},
+		"a renewed Lease":     {leases: []*coordinationv1.Lease{lease}, want: new(at(5))},
+		"the end of a daemon": {[]*coordinationv1.Lease{lease}, v1alpha1.BGPNodeStatusStatus{StopTime: new(at(7))}, new(at(7))},
+	} {
+		n := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: c.status}
+		if got := reported(&objects.Objects{Leases: c.leases}, n); !got.Equal(c.want) {
+			t.Errorf("%s: reported at %v, want %v", name, got, c.want)
 		}
 	}
 }
