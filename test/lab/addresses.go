@@ -60,6 +60,9 @@ func segment(bridge string, mtu int, subnets ...string) Segment {
 // Host returns the n-th address of each subnet, with the subnet's length: 172.18.0.11/24 and fd00:18::b/64 for 11.
 func (s Segment) Host(n int) []netip.Prefix { return hosts(s.Subnets, n) }
 
+// Router returns the addresses of the router on the segment.
+func (s Segment) Router() []netip.Addr { return addrsOf(s.Host(routerHost)) }
+
 // Host numbers of the fixed hosts. For readability, the clients have the same digits in both families.
 const (
 	routerHost  = 1

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -26,9 +27,10 @@ func up() *cli.Command {
 			&cli.StringFlag{Name: "mode", Value: lab.Central, Usage: "of OVN-Kubernetes: " + lab.Central + " or " +
 				lab.Interconnect},
 			&cli.StringFlag{Name: "gateway", Value: lab.SharedGateway, Usage: "mode of OVN-Kubernetes' gateways: " +
-				lab.SharedGateway + " or " + lab.LocalGateway},
+				lab.SharedGateway + " or, not in the model, " + lab.LocalGateway},
 			&cli.StringFlag{Name: "segment", Value: lab.OnProvider, Usage: "of the client: " + lab.OnProvider +
-				", behind a bridge of its own on each node, or " + lab.OnLAN + ", the nodes' own network behind br-ex"},
+				", behind a bridge of its own on each node, or, not in the model, " + lab.OnLAN +
+				", the nodes' own network behind br-ex"},
 			&cli.BoolFlag{Name: "no-kube", Usage: "omit etcd, the API server and the nodes' agent"},
 		},
 		Action: func(c *cli.Context) error {
@@ -67,6 +69,15 @@ func status() *cli.Command {
 	}
 }
 
+// printSegment prints what an L2Domain, a BGPPeer and the clients of a lab need to know.
+func printSegment(w io.Writer, l *lab.Lab) {
+	network := l.Network()
+	fmt.Fprintf(w, "  client %v on physical network %s, subnets %v\n", l.ClientAddresses(), network.PhysicalNetwork(),
+		network.Served().Subnets)
+	fmt.Fprintf(w, "  router %v on that segment, AS %d\n  remote %v, a client behind the router\n",
+		network.Served().Router(), lab.RouterASN, lab.RemoteAddresses())
+}
+
 func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
 	w := c.App.Writer
 	ready, created := l.Ready()
@@ -76,6 +87,7 @@ func printStatus(ctx context.Context, c *cli.Context, l *lab.Lab) error {
 	}
 	fmt.Fprintf(w, "lab %s: %s, since %s\n  network %s\n  files  %s\n", l.Name, state, created.Format(time.DateTime),
 		l.Network(), l.Dir)
+	printSegment(w, l)
 	if !l.Network().Zones() {
 		fmt.Fprintf(w, "  NB     %s\n", l.NBSocket())
 	}

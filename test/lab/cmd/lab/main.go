@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 )
 
 func main() { os.Exit(execute(os.Args)) }
@@ -53,7 +54,7 @@ func app() *cli.App {
 				return l.Drain(ctx, n)
 			}),
 			onNode("undrain", "undo drain", func(ctx context.Context, l *lab.Lab, n string) error { return l.Undrain(ctx, n) }),
-			onNode("link-down", "take all links of a node down", func(ctx context.Context, l *lab.Lab, n string) error {
+			onNode("link-down", "take all links of a node down; not-ready makes it dead for Kubernetes, too", func(ctx context.Context, l *lab.Lab, n string) error {
 				return l.LinkDown(ctx, n)
 			}),
 			onNode("underlay-down", "take only the tunnel link of a node down",
@@ -67,11 +68,25 @@ func app() *cli.App {
 			onNode("link-up", "take all links of a node up", func(ctx context.Context, l *lab.Lab, n string) error {
 				return l.LinkUp(ctx, n)
 			}),
+			onNode("not-ready", "set the condition Ready of a Node to Unknown, as 40 s after its kubelet has died",
+				setReady(false)),
+			onNode("ready", "undo not-ready", setReady(true)),
 		}, append(product(), internal()...)...),
 	}
 }
 
 const drainLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+// setReady returns what sets the condition Ready of a Node, which is not that of a kubelet with heartbeats here.
+func setReady(ready bool) func(context.Context, *lab.Lab, string) error {
+	return func(ctx context.Context, l *lab.Lab, n string) error {
+		client, err := l.Client()
+		if err != nil {
+			return err
+		}
+		return kubelet.SetNodeReady(ctx, client, n, ready)
+	}
+}
 
 func config(c *cli.Context) lab.Config {
 	return lab.Config{Name: c.String("name"), Dir: c.String("dir")}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -65,8 +66,9 @@ func product() []*cli.Command {
 		},
 		{
 			Name: "start-guards", Usage: "start ovnkube-slb node on all nodes, as the DaemonSet does",
-			ArgsUsage:       "PROGRAM [FLAGS...]",
-			Description:     "FLAGS are those of the DaemonSet, as --enable-l2 with interconnect, and --enable-bgp.",
+			ArgsUsage: "PROGRAM [FLAGS...]",
+			Description: "FLAGS are those of ovnkube-slb node, as --enable-bgp. --enable-l2 and the databases are set with " +
+				"interconnect.",
 			SkipFlagParsing: true,
 			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				if c.NArg() < 1 {
@@ -76,7 +78,12 @@ func product() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				return l.StartGuards(c.Context, program, c.Args().Tail()...)
+				if err := l.StartGuards(c.Context, program, c.Args().Tail()...); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.App.Writer, "ovnkube-slb node %s runs on %d nodes\n", strings.Join(c.Args().Tail(), " "),
+					len(l.Nodes))
+				return nil
 			}),
 		},
 		{
