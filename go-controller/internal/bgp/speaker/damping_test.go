@@ -109,7 +109,7 @@ func TestSessionsThatDoNotLastCountAsDown(t *testing.T) {
 		}
 		first := l.lose()
 		if !first.Damped || !strings.Contains(first.LastError, "maximum number of prefixes reached); sessions with this "+
-			"peer do not last") {
+			"peer do not last") || !strings.HasSuffix(first.LastError, "until it has lasted, at first for 10s") {
 			t.Fatalf("after the first session: %+v", first)
 		}
 		for range 4 {
