@@ -29,6 +29,8 @@ type bgpFacts struct {
 	sessions map[string]map[string]world.PeerSession
 	// recovered are the nodes that were considered silent and then reported. Their timers run for recoveryPeriod.
 	recovered map[string]*time.Timer
+	// stopped are the timers until which routers keep the routes of nodes whose daemon was stopped.
+	stopped map[string]*time.Timer
 	// read is the conversion of the objects; nil after a change.
 	read *bgpRead
 }
@@ -49,6 +51,7 @@ func newBGPFacts() bgpFacts {
 		statuses:       map[string]*v1alpha1.BGPNodeStatus{},
 		sessions:       map[string]map[string]world.PeerSession{},
 		recovered:      map[string]*time.Timer{},
+		stopped:        map[string]*time.Timer{},
 	}
 }
 
@@ -105,20 +108,30 @@ func (f *Facts) setStatus(old, now *v1alpha1.BGPNodeStatus) {
 	}
 	relevant = f.setSessions(name) || relevant
 	f.changes.others = f.changes.others || relevant
+	f.awaitStop(name, now)
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
-	if now != nil && now.Status.StopTime != nil {
-		time.AfterFunc(time.Until(now.Status.StopTime.Add(world.GracefulRestartTime)), func() {
-			f.mu.Lock()
-			relevant := f.setSessions(name)
-			f.mu.Unlock()
-			if relevant {
-				f.hooks.Wake()
-			}
-		})
+}
+
+// awaitStop starts the timer of a node whose daemon was stopped, and stops the one before. The caller holds mu.
+func (f *Facts) awaitStop(name string, s *v1alpha1.BGPNodeStatus) {
+	if t := f.bgp.stopped[name]; t != nil {
+		t.Stop()
+		delete(f.bgp.stopped, name)
 	}
+	if s == nil || s.Status.StopTime == nil {
+		return
+	}
+	f.bgp.stopped[name] = time.AfterFunc(time.Until(s.Status.StopTime.Add(world.GracefulRestartTime)), func() {
+		f.mu.Lock()
+		relevant := f.setSessions(name)
+		f.mu.Unlock()
+		if relevant {
+			f.hooks.Wake()
+		}
+	})
 }
 
 // setSessions converts the report of a node, and reports whether its sessions have changed. The caller holds mu.
