@@ -75,7 +75,7 @@ func (f *Facts) setEndpoints(old, now *endpoints) {
 		all := f.endpoints[now.service]
 		at, _ := slices.BinarySearchFunc(all, now, byName)
 		if at > 0 {
-			sharePorts(all[at-1].world, now.world)
+			now.world = sharingPorts(all[at-1].world, now.world)
 		}
 		f.endpoints[now.service] = slices.Insert(all, at, now)
 		relevant = f.touchEndpoints(now.service) || relevant
@@ -88,12 +88,15 @@ func (f *Facts) setEndpoints(old, now *endpoints) {
 
 func byName(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) }
 
-// sharePorts lets a slice use the ports of another one if they are equal: a Service of thousands of ports may have
-// thousands of slices.
-func sharePorts(of, s *world.Slice) {
-	if of != nil && s != nil && slices.Equal(of.Ports, s.Ports) {
-		s.Ports = of.Ports
+// sharingPorts returns a slice that has the ports of another one, if they are equal: a Service of thousands of ports may
+// have thousands of slices.
+func sharingPorts(of, s *world.Slice) *world.Slice {
+	if of == nil || s == nil || !slices.Equal(of.Ports, s.Ports) {
+		return s
 	}
+	shared := *s
+	shared.Ports = of.Ports
+	return &shared
 }
 
 // touchEndpoints records that the endpoints of a Service have changed. It returns false if the Service is not ours.
