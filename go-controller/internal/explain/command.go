@@ -101,7 +101,7 @@ const (
 	withGuards = "   # none: the flavour that was installed must contain guards (docs/install.md)"
 	withAgents = "   # none: the flavour that was installed must contain agents (docs/install.md)"
 
-	withSpeakers = "   # none, or without --enable-bgp: the flavour must contain BGP, as interconnect-bgp (docs/install.md)"
+	withSpeakers = "   # none, or without --enable-bgp: the flavour must contain BGP (docs/install.md)"
 )
 
 // ownPods returns the command that shows the Pods of this product on nodes, or only on the node that is given.

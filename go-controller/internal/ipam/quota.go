@@ -12,7 +12,7 @@ import (
 type quotaKey struct{ pool, namespace string }
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
-// the pool. An address that replaces one of the same pool does not count, unless the Service keeps the other one because
+// the pool. An address that replaces one of the same pool does not count, unless the Service keeps that one because
 // spec.externalIPs lists it.
 func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {

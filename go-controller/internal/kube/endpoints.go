@@ -88,8 +88,8 @@ func (f *Facts) setEndpoints(old, now *endpoints) {
 
 func byName(a, b *endpoints) int { return cmp.Compare(a.Name, b.Name) }
 
-// sharingPorts returns a slice that has the ports of another one, if they are equal: a Service of thousands of ports may
-// have thousands of slices.
+// sharingPorts returns a slice that has the ports of another one, if they are equal: a Service of thousands of ports
+// may have thousands of slices.
 func sharingPorts(of, s *world.Slice) *world.Slice {
 	if of == nil || s == nil || !slices.Equal(of.Ports, s.Ports) {
 		return s

@@ -326,8 +326,9 @@ func TestFullEventQueueOfManyNamespaces(t *testing.T) {
 	}
 	addEvents(&e, "team0", 1)
 	got := e.queue.take(2 * maxEvents)
-	if len(got) != maxEvents || got[0].message != "team0 0" || e.queue.waiting.length != 0 || len(e.queue.waiting.waiting) != 0 {
-		t.Errorf("%d Events, then %d in %d namespaces", len(got), e.queue.waiting.length, len(e.queue.waiting.waiting))
+	left := e.queue.waiting
+	if len(got) != maxEvents || got[0].message != "team0 0" || left.length != 0 || len(left.waiting) != 0 {
+		t.Errorf("%d Events, then %d in %d namespaces", len(got), left.length, len(left.waiting))
 	}
 }
 

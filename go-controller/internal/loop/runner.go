@@ -106,8 +106,8 @@ func (r *Runner) Set(topology *plan.Topology, plans map[world.Key]*plan.Service,
 	r.SetAnew(topology, plans, unknown, nil)
 }
 
-// SetAnew is Set for a state in which the rows that some plans need have changed, although the plans may not have: those
-// in outdated are applied again, and their results don't count until then.
+// SetAnew is Set for a state in which the rows that some plans need have changed, although the plans may not have:
+// those in outdated are applied again, and their results don't count until then.
 func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Service, unknown,
 	outdated map[world.Key]struct{}) {
 	newest := newDesired(topology, plans, unknown)

@@ -20,8 +20,8 @@ const MaxSourceRanges = 2000
 const MaxAddresses = 2500
 
 // MaxSlicePorts is the maximum number of ports in the EndpointSlices of a Service that have endpoints, counted for each
-// slice. An EndpointSlice may have 20,000, whatever ports the Service has, and each change of an endpoint looks at all of
-// them. A Service with as many ports of its own has more backends than a Service may have by default.
+// slice. An EndpointSlice may have 20,000, whatever ports the Service has, and each change of an endpoint looks at all.
+// A Service with as many ports of its own has more backends than a Service may have by default.
 const MaxSlicePorts = 100_000
 
 // sourceRangeCost is how many backends a source range counts for: flows on each node take that much more memory than

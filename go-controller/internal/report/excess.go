@@ -23,8 +23,8 @@ func beyond(p *plan.Service, limits world.Limits) *kube.Verdict {
 		return not(v1alpha1.ReasonTooManyBackends, "the Service has %d addresses, spec.externalIPs included and counted for "+
 			"each protocol, more than the limit of %d"+unserved, demand.Addresses, plan.MaxAddresses)
 	case plan.SlicePortsOfService:
-		return not(v1alpha1.ReasonTooManyBackends, "the EndpointSlices of the Service have %d ports, counted for each slice, "+
-			"more than the limit of %d"+unserved, demand.SlicePorts, plan.MaxSlicePorts)
+		return not(v1alpha1.ReasonTooManyBackends, "the EndpointSlices of the Service have %d ports, counted for each "+
+			"slice, more than the limit of %d"+unserved, demand.SlicePorts, plan.MaxSlicePorts)
 	case plan.BackendsOfNamespace:
 		return not(v1alpha1.ReasonTooManyBackends, "the %s of the Service do not fit into the limit of namespace %q, %d "+
 			"(--max-namespace-backends), in which older Services come first"+unserved, needs(demand), p.Key.Namespace,
