@@ -280,14 +280,14 @@ func TestRefusedDomainHasNoGateways(t *testing.T) {
 	var m decide.State
 	before, _ := NewBuilder(m.Decide(w), Observed{Synced: true,
 		Configured: true}).Domains()["lan"](&v1alpha1.L2Domain{}, time.Now())
-	if before.Status.ActiveGateways != "n2" || before.Status.EligibleNodes == 0 {
+	if before.Status.ActiveGatewaySummary != "n2" || before.Status.EligibleNodes == 0 {
 		t.Fatalf("served: %+v", before.Status)
 	}
 	for _, n := range w.Nodes {
 		n.Zone = n.Name
 	}
 	after, _ := NewBuilder(m.Decide(w), Observed{Unreachable: "not connected"}).Domains()["lan"](before, time.Now())
-	if after == nil || after.Status.ActiveGateways != "" || after.Status.EligibleNodes != 0 ||
+	if after == nil || after.Status.ActiveGatewaySummary != "" || after.Status.EligibleNodes != 0 ||
 		len(after.Status.Shards) > 0 {
 		t.Errorf("refused: %+v", after)
 	}

@@ -72,7 +72,7 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 	}
 	status.EligibleNodes = int32(v.eligible(d))
 	delete(active, "")
-	status.ActiveGateways = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
+	status.ActiveGatewaySummary = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
 	return status
 }
 

@@ -21,7 +21,7 @@ const MinGatewaysForFailover = 3
 // +kubebuilder:printcolumn:name="VLAN",type=integer,JSONPath=`.spec.vlan`
 // +kubebuilder:printcolumn:name="Subnets",type=string,priority=1,JSONPath=`.status.subnets`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.eligibleNodes`
-// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeGateways`
+// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.activeGatewaySummary`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -221,10 +221,11 @@ type L2DomainStatus struct {
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`
 
-	// activeGateways are the names of the nodes that are currently active for shards, for example "n1, n3".
+	// activeGatewaySummary names the nodes that are currently active for shards, for example "n1, n3"; shards has the node
+	// of each.
 	//
 	// +optional
-	ActiveGateways string `json:"activeGateways,omitempty"`
+	ActiveGatewaySummary string `json:"activeGatewaySummary,omitempty"`
 
 	// excludedNodes are the nodes that are not gateways, with the reason for each: the first 64 by name, without the
 	// nodes that nodeSelectors do not match.
