@@ -62,6 +62,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status(http.StatusNotFound, "NotFound")
 	case s.forbidden[resource]:
 		status(http.StatusForbidden, "Forbidden")
+	case resource == "absent":
+		status(http.StatusNotFound, "NotFound")
 	default:
 		header := ""
 		if kind := kindOf(resource); kind != "" && strings.Contains(r.URL.Path, "/slb.") {

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +13,15 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -106,8 +111,13 @@ func (o *planOptions) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := o.changes(before, clients.namespace, c.App.Reader)
+	after := before.Clone()
+	secrets := map[string]bool{}
+	changes, err := o.changes(before, after, clients.namespace, c.App.Reader, secrets)
 	if err != nil {
+		return err
+	}
+	if err := clients.checkSecrets(c.Context, before, after, secrets, changes); err != nil {
 		return err
 	}
 	done, err := o.printAs(c.App.Writer, changes)
@@ -133,9 +143,11 @@ func (o *planOptions) run(c *cli.Context) error {
 	return nil
 }
 
-// changes returns what the edit changes. Manifests without a namespace are in the given one.
-func (o *planOptions) changes(before *objects.Objects, namespace string, stdin io.Reader) (*preview.Changes, error) {
-	after, now := before.Clone(), time.Now()
+// changes makes the edit in after, a copy of before, and returns what it changes. Manifests without a namespace are in
+// the given one. The names of the Secrets with passwords in the edit are added to secrets.
+func (o *planOptions) changes(before, after *objects.Objects, namespace string, stdin io.Reader,
+	secrets map[string]bool) (*preview.Changes, error) {
+	now := time.Now()
 	// Deletions come first, so that a pool can get addresses of one that is deleted.
 	for _, name := range o.deleted.Value() {
 		kind, object, _ := strings.Cut(name, "/") // validated
@@ -158,12 +170,48 @@ func (o *planOptions) changes(before *objects.Objects, namespace string, stdin i
 			return nil, fmt.Errorf("--filename %s: %w", name, err)
 		}
 		edits = append(edits, edited)
+		manifests, err := manifest.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("--filename %s: %w", name, err)
+		}
+		for _, m := range manifests {
+			if m.GetKind() == "Secret" && cmp.Or(m.GetNamespace(), namespace) == v1alpha1.PasswordsNamespace {
+				secrets[m.GetName()] = true
+			}
+		}
 	}
 	changes := preview.Compare(before, after, now)
 	for _, e := range edits {
 		changes.Add(e)
 	}
 	return changes, nil
+}
+
+// checkSecrets adds Secrets that do not exist to the problems of an edit, and those that are not known to the notes.
+// Only BGPPeers that get another passwordSecret, which is not in the edit, are checked. Nothing but the metadata of a
+// Secret is read.
+func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objects, edited map[string]bool,
+	changes *preview.Changes) error {
+	for _, p := range after.Peers {
+		r := p.Spec.PasswordSecret
+		if was := objects.Named(before.Peers, p.Name); r == nil || edited[r.Name] ||
+			was != nil && was.Spec.PasswordSecret != nil && was.Spec.PasswordSecret.Name == r.Name {
+			continue
+		}
+		about := fmt.Sprintf("BGPPeer %s: spec.passwordSecret: Secret %s/%s", p.Name, v1alpha1.PasswordsNamespace, r.Name)
+		err := c.core.CoreV1().RESTClient().Get().Namespace(v1alpha1.PasswordsNamespace).Resource("secrets").Name(r.Name).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
+		switch {
+		case apierrors.IsNotFound(err):
+			changes.Problems = append(changes.Problems, about+" does not exist")
+		case apierrors.IsForbidden(err):
+			changes.Notes = append(changes.Notes, about+": not known whether it exists, because you must not read it")
+		case err != nil:
+			return fmt.Errorf("read Secret %s/%s: %w", v1alpha1.PasswordsNamespace, r.Name, err)
+		}
+	}
+	printable.Clean(changes)
+	return nil
 }
 
 // shownChanges paints the effect at the start of each line, and wraps the text behind it at a width; 0 wraps none.

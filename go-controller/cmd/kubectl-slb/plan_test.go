@@ -118,6 +118,38 @@ func TestPlanOfPoolsThatOverlap(t *testing.T) {
 	}
 }
 
+// A BGPPeer without the Secret with its password would have no session.
+func TestPlanNamesMissingSecrets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "peer.yaml")
+	peer := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: BGPPeer\nmetadata: {name: tor}\n" +
+		"spec: {myASN: 65000, peerASN: 65530, peerAddress: 10.0.0.1, passwordSecret: {name: absent}}\n"
+	if err := os.WriteFile(file, []byte(peer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const about = "BGPPeer tor: spec.passwordSecret: Secret ovnkube-slb-bgp/absent"
+	both := filepath.Join(t.TempDir(), "both.yaml")
+	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: absent, namespace: ovnkube-slb-bgp}\n"
+	if err := os.WriteFile(both, []byte(peer+secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &apiServer{items: map[string]string{"nodes": node}}
+	if out, err := s.run(t, "plan -f "+both); err != nil {
+		t.Errorf("with the Secret: error %v, output\n%s", err, out)
+	}
+	for want, c := range map[string]struct {
+		forbidden bool
+		err       error
+	}{
+		"problem: " + about + " does not exist\n":                                          {err: errProblem},
+		"note: " + about + ": not known whether it exists, because you must not read it\n": {forbidden: true},
+	} {
+		s.forbidden = map[string]bool{"absent": c.forbidden}
+		if out, err := s.run(t, "plan -f "+file); !errors.Is(err, c.err) || !strings.Contains(out, want) {
+			t.Errorf("error %v, want %v; output\n%s\nwant %q", err, c.err, out, want)
+		}
+	}
+}
+
 // Lines fit on a terminal. Those that continue a text stand below it.
 func TestPlanIsWrapped(t *testing.T) {
 	const text = "problem: one two three\nloses   a/b: loses address 10.50.0.1 because of this\n" +
