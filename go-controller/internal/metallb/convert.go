@@ -24,7 +24,8 @@ type Input struct {
 	Objects []*unstructured.Unstructured
 	// Segments are the networks on which L2Advertisements announce. Each becomes an L2Domain.
 	Segments []Segment
-	// Services are the Services of the cluster. Those with addresses are compared with the result. May be empty.
+	// Services are the Services of the cluster. May be empty. They, and those in Objects that the cluster does not have,
+	// are compared with the result.
 	Services []*corev1.Service
 	// NodeNetworks are the networks of the nodes. If they are known, they determine which BGPPeers are not on the link
 	// of any node.

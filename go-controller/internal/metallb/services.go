@@ -18,9 +18,12 @@ import (
 func (c *conversion) checkServices() {
 	services, adopted := 0, 0
 	holders := map[netip.Addr]*corev1.Service{}
-	list := c.input.Services
-	if len(list) == 0 {
-		list = c.source.services // of files
+	list := slices.Clone(c.input.Services)
+	for _, s := range c.source.services {
+		same := func(o *corev1.Service) bool { return o.Namespace == s.Namespace && o.Name == s.Name }
+		if !slices.ContainsFunc(c.input.Services, same) {
+			list = append(list, s)
+		}
 	}
 	for _, s := range byName(list) {
 		addrs, ref, class := addresses(s), s.Namespace+"/"+s.Name, s.Spec.LoadBalancerClass
