@@ -58,8 +58,8 @@ func TestProblemsOfSessions(t *testing.T) {
 	old := metav1.NewTime(now.Add(-47 * time.Minute))
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
 		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
-		{Node: "n4", BGPSession: up, Unknown: "the node does not report", Reported: &old}, {Node: "n5", BGPSession: up, Draining: true},
-		{Node: "n6", BGPSession: up, Stopped: true}}}
+		{Node: "n4", BGPSession: up, Unknown: "the node does not report", Reported: &old},
+		{Node: "n5", BGPSession: up, Draining: true}, {Node: "n6", BGPSession: up, Stopped: true}}}
 	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6  REPORTED
 n1    tor   192.0.2.1  Active                    -      -    0     0     -
 n2    tor   192.0.2.1  Established               -      -    0     0     -
@@ -92,20 +92,21 @@ func TestAgeOfReports(t *testing.T) {
 	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)) }
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at(5).Time))}}
-	session := v1alpha1.BGPSession{Since: new(at(1)), LastErrorTime: new(at(2))}
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(3)}
-	marked := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)}
+	sessions := []v1alpha1.BGPSession{{Since: new(at(1)), LastErrorTime: new(at(2))}}
+	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(3)}}
+	marked := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)}}
+	type status = v1alpha1.BGPNodeStatusStatus
 	for name, c := range map[string]struct {
 		leases []*coordinationv1.Lease
-		status v1alpha1.BGPNodeStatusStatus
+		status status
 		want   *metav1.Time
 	}{
 		"nothing is known":    {},
-		"a session":           {status: v1alpha1.BGPNodeStatusStatus{Sessions: []v1alpha1.BGPSession{session}}, want: new(at(2))},
-		"a condition":         {status: v1alpha1.BGPNodeStatusStatus{Conditions: []metav1.Condition{ready}}, want: new(at(3))},
-		"the leader's mark":   {status: v1alpha1.BGPNodeStatusStatus{Conditions: []metav1.Condition{marked}}},
+		"a session":           {status: status{Sessions: sessions}, want: new(at(2))},
+		"a condition":         {status: status{Conditions: ready}, want: new(at(3))},
+		"the leader's mark":   {status: status{Conditions: marked}},
 		"a renewed Lease":     {leases: []*coordinationv1.Lease{lease}, want: new(at(5))},
-		"the end of a daemon": {[]*coordinationv1.Lease{lease}, v1alpha1.BGPNodeStatusStatus{StopTime: new(at(7))}, new(at(7))},
+		"the end of a daemon": {[]*coordinationv1.Lease{lease}, status{StopTime: new(at(7))}, new(at(7))},
 	} {
 		n := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: c.status}
 		if got := reported(&objects.Objects{Leases: c.leases}, n); !got.Equal(c.want) {

@@ -113,7 +113,9 @@ func TestPlanOfPoolsThatOverlap(t *testing.T) {
 	if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errRefused) || !strings.Contains(out, want) {
 		t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errRefused, out, want)
 	}
-	if out, err := s.run(t, "plan -f "+file+" --delete ipaddresspool/public"); !errors.Is(err, errProblem) || !strings.Contains(out, "creates IPAddressPool fresh") {
+	const creates = "creates IPAddressPool fresh"
+	if out, err := s.run(t, "plan -f "+file+" --delete ipaddresspool/public"); !errors.Is(err, errProblem) ||
+		!strings.Contains(out, creates) {
 		t.Errorf("with the deletion of the other pool: error %v, output\n%s", err, out)
 	}
 }

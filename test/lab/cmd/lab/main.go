@@ -54,9 +54,10 @@ func app() *cli.App {
 				return l.Drain(ctx, n)
 			}),
 			onNode("undrain", "undo drain", func(ctx context.Context, l *lab.Lab, n string) error { return l.Undrain(ctx, n) }),
-			onNode("link-down", "take all links of a node down; not-ready makes it dead for Kubernetes, too", func(ctx context.Context, l *lab.Lab, n string) error {
-				return l.LinkDown(ctx, n)
-			}),
+			onNode("link-down", "take all links of a node down; not-ready makes it dead for Kubernetes, too",
+				func(ctx context.Context, l *lab.Lab, n string) error {
+					return l.LinkDown(ctx, n)
+				}),
 			onNode("underlay-down", "take only the tunnel link of a node down",
 				func(ctx context.Context, l *lab.Lab, n string) error {
 					return l.UnderlayDown(ctx, n)
