@@ -125,7 +125,9 @@ const prelude = `kubectl() {
 		}
 		return 0
 	fi
-	command kubectl "$@" || { code=$?; [[ "$code $*" == "3 slb explain "* || "$code $*" == "4 slb plan "* ]] || return $code; }
+	command kubectl "$@" && return
+	code=$?
+	[[ "$code $*" == "3 slb explain "* || "$code $*" == "4 slb plan "* ]] || return $code
 }
 `
 

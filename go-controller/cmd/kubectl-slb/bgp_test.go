@@ -94,7 +94,9 @@ func TestAgeOfReports(t *testing.T) {
 		Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at(5).Time))}}
 	sessions := []v1alpha1.BGPSession{{Since: new(at(1)), LastErrorTime: new(at(2))}}
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(3)}}
-	marked := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)}}
+	marked := []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)},
+	}
 	type status = v1alpha1.BGPNodeStatusStatus
 	for name, c := range map[string]struct {
 		leases []*coordinationv1.Lease
