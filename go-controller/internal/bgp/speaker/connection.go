@@ -185,7 +185,8 @@ func (l *connection) change(f func()) {
 	}
 }
 
-// beginClose begins to close the connection. The first reason given is kept; the zero reason is none.
+// beginClose begins to close the connection. The first reason given is kept; the zero reason is none. But what the
+// router says explains why our own write has failed.
 func (l *connection) beginClose(why reason) {
 	l.change(func() {
 		if !l.ends {
@@ -196,7 +197,7 @@ func (l *connection) beginClose(why reason) {
 			}
 			l.seen.asn = 0
 		}
-		if l.seen.why.text == "" {
+		if l.seen.why.text == "" || l.seen.why.kind == unexplained && why.kind >= transient {
 			l.seen.why = why
 		}
 	})
@@ -244,12 +245,7 @@ func (l *connection) receive(n bgp.Neighbor) {
 		l.beginClose(why)
 		l.sendNotification(r)
 	case errors.As(err, &said):
-		l.change(func() {
-			l.seen.notifications.received++
-			if l.seen.why.kind == unexplained { // Our own write has failed because of what the router says here.
-				l.seen.why = reason{}
-			}
-		})
+		l.change(func() { l.seen.notifications.received++ })
 		l.beginClose(said.reason())
 	case l.isEnding():
 	case f.stage < talking:
