@@ -44,6 +44,21 @@ func (v *overview) addNodes() {
 			add(l.Name, v1alpha1.ReasonDatabaseUnreachable, is.Agent.Unwritable, v.restartNode(l.Name))
 		}
 	}
+	if stopped := v.stoppedDaemons(); len(stopped) > 0 {
+		add(joined(stopped), v1alpha1.ReasonStopped, "the BGP daemon was stopped; routers with graceful restart keep its "+
+			"routes for up to "+world.Count(int(world.GracefulRestartTime/time.Minute), "minute"), v.ownPods("")+withSpeakers)
+	}
+}
+
+// stoppedDaemons returns the nodes whose BGP daemon was stopped, if there is a BGPPeer.
+func (v *overview) stoppedDaemons() []string {
+	var stopped []string
+	for _, s := range sorted(v.objects.NodeStatuses) {
+		if s.Status.StopTime != nil && len(v.objects.Peers) > 0 && !v.unreachable(s.Name) {
+			stopped = append(stopped, s.Name)
+		}
+	}
+	return stopped
 }
 
 // silentSince returns since when the guard or agent of a node has not reported; empty if it reports, or none runs.
