@@ -31,6 +31,10 @@ while read -r rule dir code; do
 done <contrib/lint-bites
 mapfile -t dirs < <(dirname "${planted[@]}" | sort -u)
 found=$(contrib/lint.sh "$linter" run "${dirs[@]/#/./}" 2>&1 || true)
+grep -q zz_planted_ <<<"$found" || {
+	echo "$found" >&2
+	exit 1
+}
 
 failed=0 number=0
 while read -r rule dir code; do
