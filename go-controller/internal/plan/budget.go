@@ -32,9 +32,9 @@ const sourceRangeCost = 20
 type Demand struct {
 	// Backends is addresses x ports x endpoints, ready or not, with at least one endpoint per port.
 	Backends int
-	// SourceRanges are the merged source ranges of the Service. ACLRanges counts them for each address and protocol to
-	// which they apply.
-	SourceRanges, ACLRanges int
+	// ListedRanges are the source ranges of the Service, and SourceRanges those that are left after they were merged.
+	// ACLRanges counts the latter for each address and protocol to which they apply.
+	ListedRanges, SourceRanges, ACLRanges int
 	// Addresses are the addresses of the Service, counted for each protocol.
 	Addresses int
 	// SlicePorts is what MaxSlicePorts limits.
@@ -49,7 +49,7 @@ func DemandOf(s *world.Service, vips []VIP) Demand {
 	if len(vips) == 0 {
 		return Demand{}
 	}
-	d := Demand{SlicePorts: slicePorts(s)}
+	d := Demand{SlicePorts: slicePorts(s), ListedRanges: s.ListedRanges}
 	for _, list := range s.SourceRanges {
 		d.SourceRanges += len(list)
 	}
@@ -176,7 +176,7 @@ func fairShare(needs map[string]int, total int) int {
 // beyondOwn returns the limit that a Service exceeds by itself.
 func beyondOwn(limits world.Limits, d Demand) Excess {
 	switch {
-	case d.SourceRanges > MaxSourceRanges:
+	case d.SourceRanges > MaxSourceRanges, d.ListedRanges > world.MaxListedRanges:
 		return Excess{RangesOfService, d}
 	case d.Addresses > MaxAddresses:
 		return Excess{AddressesOfService, d}

@@ -27,6 +27,11 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		s.SourceRanges = convert.MergeRanges(list)
 		return s
 	}
+	listed := func(n int) *world.Service {
+		s := ranges(1, 1)
+		s.ListedRanges = n
+		return s
+	}
 	slicePorts := func(slices, ports, endpoints int) *world.Service {
 		s := worldtest.Wide(1, endpoints, 1)
 		wide := *s.Slices[0]
@@ -53,6 +58,8 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		{"most source ranges", ranges(plan.MaxSourceRanges, 2), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 		{"more source ranges", ranges(plan.MaxSourceRanges+1, 2), []plan.VIP{{Addr: one}}, 0, plan.RangesOfService},
 		{"adjacent source ranges", ranges(2*plan.MaxSourceRanges, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"most listed ranges", listed(world.MaxListedRanges), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
+		{"more listed ranges", listed(world.MaxListedRanges + 1), []plan.VIP{{Addr: one}}, 0, plan.RangesOfService},
 		{"most ports in slices", slicePorts(101, 1000, 1), []plan.VIP{{Addr: one}}, 0, plan.SlicePortsOfService},
 		{"fewer", slicePorts(100, 1000, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 		{"without endpoints", slicePorts(101, 1000, 0), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},

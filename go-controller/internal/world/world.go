@@ -332,6 +332,8 @@ type Service struct {
 	SessionAffinity bool
 	// LocalPolicy means externalTrafficPolicy: Local.
 	LocalPolicy bool
+	// ListedRanges is the number of source ranges that the Service lists. Of more than MaxListedRanges, none is read.
+	ListedRanges int
 	// SourceRanges are the fewest prefixes with the addresses of loadBalancerSourceRanges, by family. A family without an
 	// entry admits all clients. A family with an empty list admits none: ranges that could not be parsed admit none, and
 	// neither does a family that the list lacks. If the list has nothing but 0.0.0.0/0 and ::/0, both families are
@@ -349,6 +351,10 @@ type Service struct {
 	// BGP.
 	Layer2Limits []string
 }
+
+// MaxListedRanges is the maximum number of source ranges that a Service lists. Reading them takes longer than all else,
+// and after they were merged, fewer count (plan.MaxSourceRanges).
+const MaxListedRanges = 10_000
 
 // Port is a port of a Service. Name matches it to the ports of the slices.
 type Port struct {

@@ -13,18 +13,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxListedRanges is the maximum number of source ranges that a Service lists. Reading them takes longer than all else,
-// and after they were merged, fewer count (plan.MaxSourceRanges).
-const maxListedRanges = 10_000
-
 // readSourceRanges fails closed: an invalid range admits no client.
 func (r *serviceReader) readSourceRanges() {
 	source := listedRanges(r.service)
 	if source.value == "" {
 		return
 	}
-	if n := strings.Count(source.value, ",") + 1; n > maxListedRanges {
-		r.problem("%s: %d ranges are more than the limit of %d", source.field, n, maxListedRanges)
+	r.out.ListedRanges = strings.Count(source.value, ",") + 1
+	if r.out.ListedRanges > world.MaxListedRanges {
 		r.out.SourceRanges = MergeRanges([]netip.Prefix{{}})
 		return
 	}
