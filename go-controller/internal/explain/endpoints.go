@@ -71,7 +71,7 @@ func (p *path) addClients() {
 			"known whether replies find a way to it")
 	case domain != "":
 		p.remark("replies to the client go to %s (spec.subnets[].gateway of L2Domain %s): nobody has checked that it is a "+
-			"router; on a node of the segment, ping -c1 %s shows whether it exists", gateway, domain, gateway)
+			"router; ping -c1 %s from another host on the segment shows whether it exists", gateway, domain, gateway)
 	}
 	p.add(link)
 }

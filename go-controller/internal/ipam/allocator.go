@@ -36,7 +36,8 @@ func (m *messages) add(reason Reason, message string) {
 	if m.reason == "" {
 		m.reason = reason
 	}
-	if m.length < maxMessages {
+	// Both families may lack an address for one reason.
+	if m.length < maxMessages && (len(m.texts) == 0 || m.texts[len(m.texts)-1] != message) {
 		m.texts, m.length = append(m.texts, message), m.length+len(message)
 	}
 }

@@ -35,3 +35,17 @@ func TestMessagesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A Service that lacks both families for one reason says it once.
+func TestEqualMessagesAreOne(t *testing.T) {
+	s := &world.Service{Key: world.Key{Namespace: "shop", Name: "web"}, Families: []world.Family{world.IPv4, world.IPv6}}
+	w := &world.Snapshot{Services: []*world.Service{s}, Leaving: map[netip.Addr]world.Key{
+		netip.MustParseAddr("10.0.0.1"): {Namespace: "shop", Name: "left"}}}
+	w.Pools = []*world.Pool{{Name: "lan", AutoAssign: true, Quota: 1, Ranges: []netipx.IPRange{
+		netipx.MustParseIPRange("10.0.0.1-10.0.0.9"), netipx.MustParseIPRange("fd00::1-fd00::9")}}}
+	got := ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+		Services[s.Key].Message
+	if want := `pool "lan": namespace "shop" has 1 address, and its quota is 1 (spec.quotaPerNamespace)`; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}

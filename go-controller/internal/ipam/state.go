@@ -70,7 +70,7 @@ type claim struct {
 
 func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(string, netip.Addr) (world.ShardID,
 	bool)) *state {
-	return &state{
+	st := &state{
 		poolIndex:          newPoolIndex(w),
 		services:           ByAge(w.Services),
 		holder:             make(map[netip.Addr]int, len(w.Services)),
@@ -95,6 +95,29 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		inNamespace:        make(map[addrInNamespace]int),
 		shardOf:            shardOf,
 	}
+	// They are the namespace's until no status shows them: a Service may be served again before, and gets them back.
+	for a, key := range w.Leaving {
+		p := st.poolOf(a)
+		if p == nil {
+			continue
+		}
+		st.countInNamespace(p, a, key.Namespace)
+		if p.ExternalIPs {
+			st.externals[key.Namespace]++
+		}
+	}
+	return st
+}
+
+// countInNamespace counts a Service that has an address of a pool with a quota.
+func (st *state) countInNamespace(p *pool, a netip.Addr, namespace string) {
+	if p.Quota == 0 {
+		return
+	}
+	at := addrInNamespace{a, namespace}
+	if st.inNamespace[at]++; st.inNamespace[at] == 1 {
+		st.quotaUsed[quotaKey{p.Name, namespace}]++
+	}
 }
 
 func (st *state) taken(a netip.Addr) bool {
@@ -111,11 +134,8 @@ func (st *state) take(a netip.Addr, service int) {
 	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
 		st.ineligible[claim{a, service}] = true
 	}
-	if p != nil && p.Quota > 0 {
-		at := addrInNamespace{a, s.Key.Namespace}
-		if st.inNamespace[at]++; st.inNamespace[at] == 1 {
-			st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]++
-		}
+	if p != nil {
+		st.countInNamespace(p, a, s.Key.Namespace)
 	}
 	if st.taken(a) {
 		st.addSharer(st.sharersOf(a), a, service)

@@ -359,23 +359,37 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 	return gets
 }
 
+// spent counts the addresses of a pool that a namespace has, or has had as long as a status shows it.
+func (t *twin) spent(p *world.Pool, namespace string) int {
+	n := 0
+	of := func(o *world.Service) bool { return o.Key.Namespace == namespace }
+	for a, holders := range t.holder {
+		if t.inPool(a) == p && slices.ContainsFunc(holders, of) {
+			n++
+		}
+	}
+	for a, key := range t.w.Leaving {
+		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.holder[a], of) {
+			n++
+		}
+	}
+	return n
+}
+
 // affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
 // pool.
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
-	spent := 0
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
-	for a, holders := range t.holder {
-		if t.inPool(a) == p && slices.ContainsFunc(holders, neighbour) {
-			spent++
-		}
-	}
+	spent := t.spent(p, s.Key.Namespace)
 	for _, f := range wants(s) {
 		listed := slices.Contains(t.heldExternals[s.Key], had[f])
 		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
-		if had[f] != gets[f] && t.inPool(had[f]) == p && !slices.ContainsFunc(t.holder[had[f]], remains) {
+		left := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !left(had[f]) && !slices.ContainsFunc(t.holder[had[f]], remains) {
 			more--
 		}
-		if had[f] != gets[f] && t.inPool(gets[f]) == p && !slices.ContainsFunc(t.holder[gets[f]], neighbour) {
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !left(gets[f]) &&
+			!slices.ContainsFunc(t.holder[gets[f]], neighbour) {
 			more++
 		}
 	}

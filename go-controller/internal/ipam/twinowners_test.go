@@ -159,13 +159,5 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 // pays reports whether the quota of a pool allows one more address.
 func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 	shares := slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
-	spent := 0
-	for b, holders := range t.holder {
-		if t.inPool(b) == p && slices.ContainsFunc(holders, func(o *world.Service) bool {
-			return o.Key.Namespace == s.Key.Namespace
-		}) {
-			spent++
-		}
-	}
-	return p.Quota == 0 || shares || spent < p.Quota
+	return p.Quota == 0 || shares || t.spent(p, s.Key.Namespace) < p.Quota
 }

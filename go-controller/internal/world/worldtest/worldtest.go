@@ -115,7 +115,7 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		w.Conflicts[s.addr(s.family())] = world.Conflict{MAC: "02:00:00:00:00:01", Node: "n0"}
 	}
 	for range s.N(2) {
-		w.Leaving[s.addr(s.family())] = world.Key{Namespace: "left", Name: "s"}
+		w.Leaving[s.addr(s.family())] = world.Key{Namespace: "ns", Name: "left"}
 	}
 	if s.chance(16) {
 		w.Cluster.AutoAssignCIDRs = []string{"192.0.2.0/24"}
