@@ -78,7 +78,8 @@ Objects of an edit that the API server would refuse are named with field and val
 pools that overlap. The rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
 
 Exit code: 0 nothing is lost, 1 error, 2 an object would be refused, 3 a Service loses something, or clients of an
-L2Domain lose its addresses, 4 an object would have a new problem. Of several, the first of 2, 3 and 4.
+L2Domain lose its addresses, 4 an object would have a new problem, or a new Service no address. Of several, the first
+of 2, 3 and 4.
 
 Examples:
   kubectl slb plan -f pool.yaml
@@ -137,7 +138,7 @@ func (o *planOptions) run(c *cli.Context) error {
 		return errRefused
 	case changes.Disrupts():
 		return errNotReachable
-	case len(changes.Problems) > 0:
+	case changes.HasProblems():
 		return errProblem
 	}
 	return nil

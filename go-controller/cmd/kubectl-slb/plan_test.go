@@ -29,7 +29,7 @@ func TestPlanOfManifests(t *testing.T) {
 		err             error
 	}{
 		"output of import": {manifests: imported, want: "problem: L2Domain physnet: no node is selected", err: errProblem},
-		"an application": {manifests: string(web),
+		"an application": {manifests: string(web), err: errProblem, // there is no pool
 			want: "note: Deployment web: ignored, because no decision depends on this kind\n"},
 		"a peer that would be refused": {manifests: peer, err: errRefused,
 			want: "BGPPeer x: would be refused: spec.peerPort: Invalid value: 70000"},

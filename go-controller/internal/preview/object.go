@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
@@ -69,6 +71,35 @@ func edits[T interface {
 			list = append(list, ObjectEdit{Object: kind + " " + o.GetName(), Action: Deleted})
 		}
 	}
+	return list
+}
+
+// unfollowed are the fields of a Service that decide which clients and endpoints it has. What they do is not compared.
+type unfollowed struct {
+	Selector                 map[string]string `json:"selector,omitempty"`
+	LoadBalancerSourceRanges []string          `json:"loadBalancerSourceRanges,omitempty"`
+}
+
+// compareUnfollowed returns the Services of which the edit changes such fields.
+func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
+	was := map[types.NamespacedName]*corev1.Service{}
+	for _, s := range before {
+		was[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	of := func(s *corev1.Service) map[string]string {
+		return fields(&unfollowed{s.Spec.Selector, s.Spec.LoadBalancerSourceRanges})
+	}
+	var list []ObjectEdit
+	for _, s := range after {
+		old := was[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
+		if old == nil || old == s || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+			continue
+		}
+		if changed := manifest.Changed(of(old), of(s)); len(changed) > 0 {
+			list = append(list, ObjectEdit{Object: "Service " + s.Namespace + "/" + s.Name, Action: Updated, Fields: changed})
+		}
+	}
+	slices.SortFunc(list, func(a, b ObjectEdit) int { return cmp.Compare(a.Object, b.Object) })
 	return list
 }
 

@@ -54,6 +54,8 @@ type ServiceChange struct {
 	Service  string    `json:"service"`
 	Effect   Effect    `json:"effect"`
 	Messages []Message `json:"messages"`
+	// Pending means that the edit creates the Service, and that it gets no address.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // Message is one change of a Service. In JSON, it is its text.
@@ -85,6 +87,12 @@ type ShardChange struct {
 func (c *Changes) Disrupts() bool {
 	return slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Effect == Loses }) ||
 		slices.ContainsFunc(c.Domains, func(d DomainChange) bool { return d.Effect == Loses })
+}
+
+// HasProblems reports whether an object has a problem after the edit that it did not have before, or a new Service gets
+// no address.
+func (c *Changes) HasProblems() bool {
+	return len(c.Problems) > 0 || slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Pending })
 }
 
 // Moves returns what is lost or moves: without Services that stay on their gateways and keep their routes, and without
@@ -183,9 +191,15 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		c.Services = append(c.Services, change)
 	}
 	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
+	unfollowed := compareUnfollowed(before.Services, after.Services)
+	c.Objects = append(c.Objects, unfollowed...)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
 	c.Notes = append(unreported(before, is), foreignSubnets(was, is)...)
+	if len(unfollowed) > 0 {
+		c.Notes = append(c.Notes, "what spec.selector and spec.loadBalancerSourceRanges of a Service do is not known before "+
+			"the edit: kubectl slb explain SERVICE shows it afterwards")
+	}
 	printable.Clean(c)
 	return c
 }

@@ -153,6 +153,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		case len(remark.Addrs) == 0 && len(before) > 0:
 			add(Loses, "", "has no address: %s: %s", remark.Reason, remark.Message)
 		case len(remark.Addrs) == 0:
+			c.Pending = created
 			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
 		case remark.Reason != "":
 			add(Alters, "keep their address: "+string(remark.Reason), "keeps its address: %s: %s", remark.Reason,

@@ -12,7 +12,7 @@ import (
 // The text names what matters up to a limit, groups the rest, and says how to see all.
 func TestTextIsBounded(t *testing.T) {
 	c := &Changes{}
-	service := func(name string, m Message) ServiceChange { return ServiceChange{name, m.effect, []Message{m}} }
+	service := func(name string, m Message) ServiceChange { return ServiceChange{name, m.effect, []Message{m}, false} }
 	for i := range maxNamed + 7 {
 		c.Refused = append(c.Refused, fmt.Sprintf("IPAddressPool p%02d: would be refused", i))
 		c.Problems = append(c.Problems, fmt.Sprintf("IPAddressPool p%02d: overlaps", i))
@@ -48,7 +48,7 @@ func TestTextIsBounded(t *testing.T) {
 
 // Programs read the messages as strings.
 func TestJSONOfServices(t *testing.T) {
-	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", Gains, "get an address"}}}
+	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", Gains, "get an address"}}, false}
 	const want = `{"service":"a/b","effect":"gains","messages":["gets 10.0.0.1"]}`
 	if got, err := json.Marshal(c); err != nil || string(got) != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
