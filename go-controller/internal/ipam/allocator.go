@@ -116,8 +116,12 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 		}
 	}
 	for _, f := range families(s) {
-		if a := *gets.of(f); a.IsValid() && !al.holds(a, service) {
+		a, before := *gets.of(f), *own.of(f)
+		if a.IsValid() && !al.holds(a, service) {
 			al.take(a, service)
+		}
+		if before.IsValid() && a != before && !al.listed[claim{before, service}] {
+			al.leave(before, s.Key.Namespace)
 		}
 	}
 }

@@ -109,6 +109,19 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 	return st
 }
 
+// leave takes an address out of the usage of a namespace, because a Service gets another one for it. It stays taken in
+// this pass, but a Service that shares it now must count: when the next pass begins, it has it alone.
+func (st *state) leave(a netip.Addr, namespace string) {
+	p := st.poolOf(a)
+	if p == nil || p.Quota == 0 {
+		return
+	}
+	at := addrInNamespace{a, namespace}
+	if st.inNamespace[at]--; st.inNamespace[at] == 0 {
+		st.quotaUsed[quotaKey{p.Name, namespace}]--
+	}
+}
+
 // countInNamespace counts a Service that has an address of a pool with a quota.
 func (st *state) countInNamespace(p *pool, a netip.Addr, namespace string) {
 	if p.Quota == 0 {

@@ -26,6 +26,8 @@ type twin struct {
 	held  map[world.Key][]netip.Addr
 	// allocated are the addresses that Services kept, apart from spec.externalIPs.
 	allocated map[world.Key]map[world.Family]netip.Addr
+	// left are the Services that have got another address for one that they hold until the pass ends.
+	left map[netip.Addr][]*world.Service
 	// externals are the addresses of spec.externalIPs that are served, heldExternals those that belong to the Service.
 	externals, heldExternals map[world.Key][]netip.Addr
 	// cooldowns are the leases of addresses that were in cooldown when the first Service was served.
@@ -185,6 +187,7 @@ func wants(s *world.Service) []world.Family {
 
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
+	t.left = map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	t.allocated = has
 	t.held = held
@@ -356,20 +359,30 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 			t.take(s, gets[f])
 		}
 	}
+	for f, a := range has {
+		if gets[f].IsValid() && gets[f] != a && slices.Contains(wants(s), f) && !slices.Contains(t.heldExternals[s.Key], a) {
+			t.left[a] = append(t.left[a], s)
+		}
+	}
 	return gets
+}
+
+// stay returns the holders of an address that have not got another one for it.
+func (t *twin) stay(a netip.Addr) []*world.Service {
+	return slices.DeleteFunc(slices.Clone(t.holder[a]), func(s *world.Service) bool { return slices.Contains(t.left[a], s) })
 }
 
 // spent counts the addresses of a pool that a namespace has, or has had as long as a status shows it.
 func (t *twin) spent(p *world.Pool, namespace string) int {
 	n := 0
 	of := func(o *world.Service) bool { return o.Key.Namespace == namespace }
-	for a, holders := range t.holder {
-		if t.inPool(a) == p && slices.ContainsFunc(holders, of) {
+	for a := range t.holder {
+		if t.inPool(a) == p && slices.ContainsFunc(t.stay(a), of) {
 			n++
 		}
 	}
 	for a, key := range t.w.Leaving {
-		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.holder[a], of) {
+		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.stay(a), of) {
 			n++
 		}
 	}
@@ -385,11 +398,11 @@ func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Fami
 		listed := slices.Contains(t.heldExternals[s.Key], had[f])
 		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
 		left := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
-		if had[f] != gets[f] && t.inPool(had[f]) == p && !left(had[f]) && !slices.ContainsFunc(t.holder[had[f]], remains) {
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !left(had[f]) && !slices.ContainsFunc(t.stay(had[f]), remains) {
 			more--
 		}
 		if had[f] != gets[f] && t.inPool(gets[f]) == p && !left(gets[f]) &&
-			!slices.ContainsFunc(t.holder[gets[f]], neighbour) {
+			!slices.ContainsFunc(t.stay(gets[f]), neighbour) {
 			more++
 		}
 	}
