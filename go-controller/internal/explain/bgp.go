@@ -51,7 +51,7 @@ func (p *path) addUnreadBGP() {
 // addRoute adds the route of an address. It decides about the path only if no L2Domain announces the address.
 func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 	bad := Broken
-	if p.layer2 {
+	if slices.Contains(p.byDomain, a) {
 		bad = Warning
 	}
 	link := Link{Name: LinkBGP, State: bad}

@@ -114,7 +114,9 @@ type path struct {
 	allocated, announced *metav1.Condition
 	// layer2 is set if an L2Domain announces at least one address that the question is about.
 	layer2 bool
-	links  []Link
+	// byDomain are the addresses that L2Domains announce.
+	byDomain []netip.Addr
+	links    []Link
 	// remarks are Notes about what may be right or wrong.
 	remarks []string
 }

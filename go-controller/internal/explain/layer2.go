@@ -46,7 +46,7 @@ func (p *path) addDomain(a netip.Addr) {
 				Command: describe(d)})
 			return
 		}
-		p.layer2 = true
+		p.layer2, p.byDomain = true, append(p.byDomain, a)
 		p.ok(LinkDomain, d.Name, fmt.Sprintf("announces %s on physical network %s", a, segment(d)))
 		p.noteForeignSubnets(d.Name, world.FamilyOf(a))
 		p.addShard(a, d, shard)
@@ -58,7 +58,7 @@ func (p *path) addDomain(a netip.Addr) {
 	}
 	if p.bgp.Survey().Takes(p.service, a) {
 		p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
-			Message: message + "; BGP advertises it"})
+			Message: message + "; a BGPAdvertisement selects it"})
 		return
 	}
 	if reason == v1alpha1.ReasonNoDomain {

@@ -96,14 +96,26 @@ func (v *Builder) SetResult(key world.Key, r *loop.Result) {
 	}
 }
 
-func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement) kube.Verdict {
+// fromPools returns addresses with their pools: once, if all are from one.
+func fromPools(o ipam.Outcome, poolOf func(netip.Addr) string) string {
+	if !slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return poolOf(a) != o.Pool }) && o.Pool != "" {
+		return joined(o.Addrs) + " from pool " + o.Pool
+	}
+	list := make([]string, len(o.Addrs))
+	for i, a := range o.Addrs {
+		if list[i] = a.String(); poolOf(a) != "" {
+			list[i] += " from pool " + poolOf(a)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
+	poolOf func(netip.Addr) string) kube.Verdict {
 	if len(o.Addrs) == 0 {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
 	}
-	message := joined(o.Addrs)
-	if o.Pool != "" {
-		message += " from pool " + o.Pool
-	}
+	message := fromPools(o, poolOf)
 	if o.Message != "" {
 		message += "; " + o.Message
 	}

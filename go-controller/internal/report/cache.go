@@ -156,7 +156,8 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 	if v.awaitsOVN(s, o) {
 		return nil
 	}
-	allocation, announcement := allocated(s, o, v.Placements.Services[s.Key]), v.announced(s)
+	allocation := allocated(s, o, v.Placements.Services[s.Key], v.Allocation.PoolOf)
+	announcement := v.announced(s)
 	// The writer holds the statuses of all Services. The message about thousands of addresses can have megabytes.
 	allocation.Message = kube.Truncate(allocation.Message)
 	if announcement != nil {
