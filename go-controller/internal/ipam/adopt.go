@@ -110,6 +110,7 @@ func (st *state) reserveExternals() {
 			}
 			if !lists(a) && !st.taken(a) {
 				st.take(a, i)
+				st.leavers[addrInNamespace{a, s.Key.Namespace}]++
 			}
 		}
 	}
@@ -120,6 +121,7 @@ func (st *state) reserveStatus(service int) {
 	for _, a := range st.services[service].Assigned {
 		if !st.holds(a, service) {
 			st.take(a, service)
+			st.leavers[addrInNamespace{a, st.services[service].Key.Namespace}]++
 		}
 	}
 }

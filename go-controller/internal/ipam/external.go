@@ -261,7 +261,7 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 	// If another host answers for it, it is claimed now and announced once that host is gone.
 	reason, message := al.deny(service, p, a, externalIPsField, false)
 	used := al.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]
-	if reason == "" && p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && al.isSoleInNamespace(a, service) {
+	if reason == "" && p.Quota > 0 && used >= p.Quota && !al.holds(a, service) && !al.staysIn(a, s.Key.Namespace) {
 		reason = ReasonQuotaExceeded
 		message = fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}

@@ -27,7 +27,7 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 			st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && !st.holds(after, service) && st.isSoleInNamespace(after, service) {
+		if after.IsValid() && st.poolOf(after) == p && !st.staysIn(after, st.services[service].Key.Namespace) {
 			n++
 		}
 	}

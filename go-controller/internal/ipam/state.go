@@ -47,7 +47,10 @@ type state struct {
 	quotaUsed map[quotaKey]int
 	// inNamespace counts the Services of a namespace that have an address of a pool with a quota.
 	inNamespace map[addrInNamespace]int
-	shardOf     func(pool string, a netip.Addr) (world.ShardID, bool)
+	// leavers counts those of them that will not have the address once their status is written. Sharing it with them only
+	// costs as much as a free one.
+	leavers map[addrInNamespace]int
+	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
 	load     map[world.ShardID]*int
@@ -93,6 +96,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotaUsed:          make(map[quotaKey]int),
 		inNamespace:        make(map[addrInNamespace]int),
+		leavers:            make(map[addrInNamespace]int),
 		shardOf:            shardOf,
 	}
 	// They are the namespace's until no status shows them: a Service may be served again before, and gets them back.

@@ -28,6 +28,8 @@ type twin struct {
 	allocated map[world.Key]map[world.Family]netip.Addr
 	// left are the Services that have got another address for one that they hold until the pass ends.
 	left map[netip.Addr][]*world.Service
+	// reserved are the Services that hold an address only because their status shows it.
+	reserved map[netip.Addr][]*world.Service
 	// externals are the addresses of spec.externalIPs that are served, heldExternals those that belong to the Service.
 	externals, heldExternals map[world.Key][]netip.Addr
 	// cooldowns are the leases of addresses that were in cooldown when the first Service was served.
@@ -187,7 +189,7 @@ func wants(s *world.Service) []world.Family {
 
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
-	t.left = map[netip.Addr][]*world.Service{}
+	t.left, t.reserved = map[netip.Addr][]*world.Service{}, map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	t.allocated = has
 	t.held = held
@@ -202,7 +204,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	}
 	for _, s := range services {
 		for _, a := range s.Assigned {
-			t.take(s, a)
+			t.reserve(s, a)
 		}
 	}
 	kept, won := listing{}, listing{}
@@ -367,6 +369,19 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 	return gets
 }
 
+// reserve keeps an address that the status of a Service shows from others.
+func (t *twin) reserve(s *world.Service, a netip.Addr) {
+	if !slices.Contains(t.holder[a], s) {
+		t.take(s, a)
+		t.reserved[a] = append(t.reserved[a], s)
+	}
+}
+
+// keepers returns the holders of an address that will have it once all statuses are written.
+func (t *twin) keepers(a netip.Addr) []*world.Service {
+	return slices.DeleteFunc(t.stay(a), func(s *world.Service) bool { return slices.Contains(t.reserved[a], s) })
+}
+
 // stay returns the holders of an address that have not got another one for it.
 func (t *twin) stay(a netip.Addr) []*world.Service {
 	return slices.DeleteFunc(slices.Clone(t.holder[a]), func(s *world.Service) bool { return slices.Contains(t.left[a], s) })
@@ -402,7 +417,7 @@ func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Fami
 			more--
 		}
 		if had[f] != gets[f] && t.inPool(gets[f]) == p && !left(gets[f]) &&
-			!slices.ContainsFunc(t.stay(gets[f]), neighbour) {
+			!slices.ContainsFunc(t.keepers(gets[f]), neighbour) {
 			more++
 		}
 	}

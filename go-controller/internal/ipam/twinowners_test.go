@@ -66,7 +66,7 @@ func (t *twin) reserveExternals(services []*world.Service) {
 	for _, s := range services {
 		for _, a := range s.HeldExternalIPs {
 			if !slices.Contains(s.ExternalIPs, a) && len(t.holder[a]) == 0 {
-				t.take(s, a)
+				t.reserve(s, a)
 			}
 		}
 	}
@@ -158,6 +158,7 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 
 // pays reports whether the quota of a pool allows one more address.
 func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
-	shares := slices.ContainsFunc(t.holder[a], func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
+	shares := slices.Contains(t.holder[a], s) ||
+		slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
 	return p.Quota == 0 || shares || t.spent(p, s.Key.Namespace) < p.Quota
 }
