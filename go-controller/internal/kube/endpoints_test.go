@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 	"testing"
 
@@ -32,6 +33,27 @@ func TestEndpointsDoNotConvertTheServiceAgain(t *testing.T) {
 		if got, want := slice.Endpoints[0].Addr.String(), fmt.Sprint("10.244.0.", i+1); got != want || len(is.Slices) != 3 {
 			t.Errorf("slice %d of %d has %s, want %s: they are not in the order of their names", i, len(is.Slices), got, want)
 		}
+	}
+}
+
+// Nor may each event of a Service be as expensive as its source ranges, for example each status write of ours.
+func TestSourceRangesAreMergedOnce(t *testing.T) {
+	f, _ := counted()
+	ranges := func(list ...string) map[world.Family][]netip.Prefix {
+		s := serviceOf(corev1.ServiceTypeLoadBalancer)
+		s.Spec.IPFamilies, s.Spec.LoadBalancerSourceRanges = []corev1.IPFamily{corev1.IPv4Protocol}, list
+		f.setService(f.Service(world.Key{Namespace: "shop", Name: "web"}), s)
+		return snapshot(f).Services[0].SourceRanges
+	}
+	first, again := ranges("192.0.2.0/24"), ranges("192.0.2.0/24")
+	if &first[world.IPv4][0] != &again[world.IPv4][0] {
+		t.Error("equal ranges are merged again")
+	}
+	if got := ranges("198.51.100.0/24")[world.IPv4]; len(got) != 1 || got[0].String() != "198.51.100.0/24" {
+		t.Errorf("other ranges: %v", got)
+	}
+	if bad, good := ranges("bad")[world.IPv4], ranges("192.0.2.0/24")[world.IPv4]; len(bad) != 0 || len(good) != 1 {
+		t.Errorf("a range that can't be read admits %v, and %v after it was corrected", bad, good)
 	}
 }
 

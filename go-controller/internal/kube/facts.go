@@ -134,7 +134,8 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	f.mu.Lock()
 	var was, is *world.Service
 	var waits time.Time
-	if last := f.services[key]; last != nil {
+	last := f.services[key]
+	if last != nil {
 		was, waits = last.world, last.waits
 	}
 	_, hadLeft := f.releasing[key]
@@ -142,7 +143,11 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	delete(f.releasing, key)
 	delete(f.staleEndpoints, key)
 	if now != nil {
-		is, _ = convert.Service(now, f.endpointsOf(key), f.convert)
+		options := f.convert
+		if last != nil && last.world != nil {
+			options.Former = &convert.Former{Object: last.object, World: last.world}
+		}
+		is, _ = convert.Service(now, f.endpointsOf(key), options)
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
 		if is == nil && hasOurStatus(now) {
 			f.releasing[key] = now

@@ -31,6 +31,15 @@ type Options struct {
 	Mode world.Mode
 	// OpenShiftSDN reports whether the kernels of the nodes hold the addresses and there is no OVN.
 	OpenShiftSDN bool
+	// Former is the version of the Service that was converted last, if it is known. What is expensive to read is taken
+	// from there if it is unchanged.
+	Former *Former
+}
+
+// Former is a Service with its conversion.
+type Former struct {
+	Object *corev1.Service
+	World  *world.Service
 }
 
 // Service converts a Service, whose endpoints have already been converted. It returns false if the Service is not ours

@@ -24,6 +24,11 @@ func (r *serviceReader) readSourceRanges() {
 		r.out.SourceRanges = MergeRanges([]netip.Prefix{{}})
 		return
 	}
+	if f := r.options.Former; f != nil && len(f.World.Problems) == 0 && listedRanges(f.Object) == source {
+		r.out.SourceRanges = f.World.SourceRanges
+		r.limitFamilies(source)
+		return
+	}
 	var ranges []netip.Prefix
 	for text := range strings.SplitSeq(source.value, ",") {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
@@ -34,6 +39,11 @@ func (r *serviceReader) readSourceRanges() {
 		ranges = append(ranges, p.Masked())
 	}
 	r.out.SourceRanges = MergeRanges(ranges)
+	r.limitFamilies(source)
+}
+
+// limitFamilies adds the limit of each family that no range admits.
+func (r *serviceReader) limitFamilies(source setting) {
 	for _, f := range r.out.Families {
 		if admitted, restricted := r.out.SourceRanges[f]; restricted && len(admitted) == 0 {
 			r.limit("%s: %q has no %s range, so no client is admitted over %s", source.field, source.value, f, f)
