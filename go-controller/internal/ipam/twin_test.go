@@ -384,7 +384,8 @@ func (t *twin) keepers(a netip.Addr) []*world.Service {
 
 // stay returns the holders of an address that have not got another one for it.
 func (t *twin) stay(a netip.Addr) []*world.Service {
-	return slices.DeleteFunc(slices.Clone(t.holder[a]), func(s *world.Service) bool { return slices.Contains(t.left[a], s) })
+	left := func(s *world.Service) bool { return slices.Contains(t.left[a], s) }
+	return slices.DeleteFunc(slices.Clone(t.holder[a]), left)
 }
 
 // spent counts the addresses of a pool that a namespace has, or has had as long as a status shows it.

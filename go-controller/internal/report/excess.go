@@ -18,8 +18,8 @@ func beyond(p *plan.Service, limits world.Limits) *kube.Verdict {
 	switch p.Excess.Limit {
 	case plan.RangesOfService:
 		if demand.ListedRanges > world.MaxListedRanges {
-			return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges are more than the limit of "+
-				"%d"+unserved, demand.ListedRanges, world.MaxListedRanges)
+			return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges are more than the "+
+				"limit of %d"+unserved, demand.ListedRanges, world.MaxListedRanges)
 		}
 		return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges, after adjacent and "+
 			"overlapping ones were merged, are more than the limit of %d"+unserved, demand.SourceRanges, plan.MaxSourceRanges)

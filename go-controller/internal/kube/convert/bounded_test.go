@@ -171,7 +171,8 @@ func TestListedSourceRangesAreLimited(t *testing.T) {
 		s.Spec.Type, s.Spec.IPFamilies = corev1.ServiceTypeLoadBalancer, []corev1.IPFamily{corev1.IPv4Protocol}
 		s.Spec.LoadBalancerSourceRanges = slices.Repeat([]string{"192.0.2.0/24"}, n)
 		got, _ := convert.Service(s, nil, convert.Options{DefaultClass: true})
-		if admitted, restricted := got.SourceRanges[world.IPv4]; !restricted || len(admitted) != want || got.ListedRanges != n {
+		admitted, restricted := got.SourceRanges[world.IPv4]
+		if !restricted || len(admitted) != want || got.ListedRanges != n {
 			t.Errorf("%d equal ranges: %v are admitted", n, admitted)
 		}
 	}
