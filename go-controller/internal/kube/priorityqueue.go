@@ -14,6 +14,11 @@ import (
 // conditions of thousands of Services, which must not delay other requests at the API server.
 const slowWriters = 4
 
+// slowShare is how many jobs are taken for each condition that is written while addresses wait, by at most
+// slowWritersBusy writers: a tenant can make addresses wait all the time, and what other Services have of
+// spec.externalIPs is in a condition.
+const slowShare, slowWritersBusy = 4, 2
+
 // job is a status to compare and write.
 type job struct {
 	key world.Key
@@ -27,6 +32,8 @@ type job struct {
 type priorityQueue struct {
 	// high and low are used by the work queue, under its lock.
 	high, low turns[job]
+	// sinceLow counts the jobs that were taken from high since the last one from low.
+	sinceLow int
 	// busy is the number of condition writes in progress.
 	busy atomic.Int32
 	// urgent is the number of address writes that are queued or in progress.
@@ -55,9 +62,12 @@ func (q *priorityQueue) Len() int {
 
 // Pop takes the next job.
 func (q *priorityQueue) Pop() job {
-	if q.high.length > 0 {
+	due := q.low.length > 0 && q.sinceLow >= slowShare-1 && q.busy.Load() < slowWritersBusy
+	if q.high.length > 0 && !due {
+		q.sinceLow++
 		return q.high.next()
 	}
+	q.sinceLow = 0
 	q.busy.Add(1)
 	return q.low.next()
 }

@@ -52,6 +52,25 @@ func TestNamespacesTakeTurnsInWrites(t *testing.T) {
 	}
 }
 
+// Addresses that wait all the time keep no condition from being written, and take no more than two writers for that.
+func TestConditionsAreWrittenWhileAddressesWait(t *testing.T) {
+	priorities := &priorityQueue{}
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: priorities})
+	for i := range 40 {
+		queue.Add(job{world.Key{Namespace: "flood", Name: fmt.Sprint(i)}, true})
+		queue.Add(job{world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, false})
+	}
+	var conditions []int
+	for i := range 16 {
+		if j, _ := queue.Get(); !j.address {
+			conditions = append(conditions, i)
+		}
+	}
+	if !slices.Equal(conditions, []int{3, 7}) {
+		t.Errorf("of sixteen writers, %v write conditions", conditions)
+	}
+}
+
 // taken empties a queue, and returns the Services in order.
 func taken(queue workqueue.TypedInterface[job], priorities *priorityQueue) (names []string) {
 	for queue.Len() > 0 {
