@@ -111,6 +111,7 @@ func (st *state) reserveExternals() {
 			if !lists(a) && !st.taken(a) {
 				st.take(a, i)
 				st.leavers[addrInNamespace{a, s.Key.Namespace}]++
+				st.externals[s.Key.Namespace]++
 			}
 		}
 	}

@@ -99,6 +99,22 @@ func TestExternalsOfANamespaceAreLimited(t *testing.T) {
 	}
 }
 
+// Addresses that a Service no longer lists count until its status no longer shows them: it may list them again.
+func TestExternalsThatAreReservedCount(t *testing.T) {
+	var all []*world.Service
+	for i := range 5 {
+		s := sharing("one", fmt.Sprint(i), 5-i, 80, 1, 5*2400)
+		s.SharingKey, s.ExternalIPs = "", s.ExternalIPs[i*2400:][:2400]
+		if i < 4 {
+			s.HeldExternalIPs, s.ExternalIPs = s.ExternalIPs, nil
+		}
+		all = append(all, s)
+	}
+	if n := len(allocateShared(all...).Services[all[4].Key].External); n != 400 {
+		t.Errorf("%d addresses, want 400: four Services have 9600", n)
+	}
+}
+
 // A Service that may share none of the addresses takes nothing from younger ones of its namespace. The work for it is
 // bounded all the same.
 func TestRefusedExternalsTakeNothingFromYoungerServices(t *testing.T) {
