@@ -268,19 +268,23 @@ func (c *Controller) amendPass() bool {
 	}
 	changes, others := c.facts.Changes()
 	topology := c.last.Topology
-	plans, ok := c.state.AmendAll(c.last.Decision, changes, c.fullPassDue.Load() || others)
+	amended := c.state.AmendAll(c.last.Decision, changes, c.fullPassDue.Load() || others)
 	if c.runner != nil {
 		if c.last.Topology != topology && c.synced() {
 			c.runner.Set(c.last.Topology, c.last.Plans, nil)
 		}
-		c.runner.Change(plans)
+		c.runner.Change(amended.Plans)
 	}
-	if !ok {
+	c.leave(amended.Later)
+	if amended.Incomplete {
 		c.fullPassDue.Store(true) // it contains the changes that were taken and not applied
 		return false
 	}
 	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
 	for key, change := range changes {
+		if _, later := amended.Later[key]; later {
+			continue
+		}
 		statuses[key] = nil
 		if change.Is != nil {
 			statuses[key] = c.last.Service(change.Is)
@@ -294,6 +298,14 @@ func (c *Controller) amendPass() bool {
 	}
 	c.services.Change(statuses)
 	return true
+}
+
+// leave leaves changes to the next amendment.
+func (c *Controller) leave(later map[world.Key]world.Change) {
+	if len(later) > 0 {
+		c.facts.PutBack(later)
+		c.wakeups.wake()
+	}
 }
 
 // fullPass runs one full pass: it computes every decision and passes the results on. It does not block. Each part of it
@@ -320,6 +332,7 @@ func (c *Controller) fullPass() {
 	c.events.Switched(c.facts, before, w.Cluster.Switch)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
+	c.leave(d.Later)
 	c.deciding.Beat()
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)

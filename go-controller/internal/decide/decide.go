@@ -25,9 +25,12 @@ type Decision struct {
 	Topology     *plan.Topology
 	Reachability *plan.Reachability
 	Plans        map[world.Key]*plan.Service
-	budget       *plan.Budget
-	BGP          *bgp.Layout
-	refreshes    refreshes
+	// Later are the changes of endpoints that the plans do not contain, because they need much work. AmendAll applies
+	// them.
+	Later     map[world.Key]world.Change
+	budget    *plan.Budget
+	BGP       *bgp.Layout
+	refreshes refreshes
 	// grants are those of the State.
 	grants map[world.Key]grant
 	// Refreshed are the status refreshes that start with this pass.
@@ -132,9 +135,7 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
 	var excess map[world.Key]plan.Excess
 	d.budget, excess = plan.NewBudget(w.Cluster.Limits, m.claims(d))
-	for _, s := range w.Services {
-		m.plan(d, s, m.demand(d, s), excess[s.Key])
-	}
+	m.planAll(d, excess)
 	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
 	return d
 }
@@ -274,6 +275,33 @@ func (m *State) demand(d *Decision, s *world.Service) plan.Demand {
 	return plan.DemandOf(s, vips)
 }
 
+// planAll plans all Services. Beyond amendBatch it leaves new endpoints of a Service to amendments, which serve the
+// other namespaces first: nothing can be amended during a full decision.
+func (m *State) planAll(d *Decision, excess map[world.Key]plan.Excess) {
+	d.Later = map[world.Key]world.Change{}
+	work := 0
+	for _, s := range d.World.Services {
+		demand, last := m.demand(d, s), m.planned[s.Key]
+		if last.from == s || work < amendBatch || !m.mayPlanLater(d, s, excess[s.Key]) {
+			if m.plan(d, s, demand, excess[s.Key]); last.from != s {
+				work += demand.Work()
+			}
+			continue
+		}
+		last.demand = demand
+		m.planned[s.Key], d.Plans[s.Key] = last, last.plan
+		d.Later[s.Key] = d.World.Changed[s.Key]
+	}
+}
+
+// mayPlanLater reports whether the plan that a Service has is right until AmendAll has applied its new endpoints.
+func (m *State) mayPlanLater(d *Decision, s *world.Service, excess plan.Excess) bool {
+	c, last := d.World.Changed[s.Key], m.planned[s.Key]
+	return c.Is == s && m.replansOnly(s.Key, c) && slices.Equal(c.Was.Assigned, s.Assigned) &&
+		slices.Equal(c.Was.AssignedHosts, s.AssignedHosts) && last.reachability == d.Reachability &&
+		last.excess() == excess && slices.Equal(last.vips, d.Placements.VIPs(s.Key))
+}
+
 // plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs, the limit
 // that it exceeds or the reachability changed. An equal plan keeps its pointer.
 func (m *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess plan.Excess) {
@@ -297,19 +325,4 @@ func (m *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess p
 	}
 	m.planned[s.Key] = last
 	d.Plans[s.Key] = last.plan
-}
-
-// replan plans a Service anew after a change that affects no other one, unless the change of its demand does: then it
-// returns false.
-func (m *State) replan(d *Decision, s *world.Service) bool {
-	last := m.planned[s.Key]
-	demand, excess := m.demand(d, s), last.excess()
-	if demand != last.demand {
-		var ok bool
-		if excess, ok = d.budget.Replace(s.Key.Namespace, last.demand, demand); !ok {
-			return false
-		}
-	}
-	m.plan(d, s, demand, excess)
-	return true
 }

@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"maps"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -34,4 +36,16 @@ func (f *Facts) Changes() (services map[world.Key]world.Change, others bool) {
 	c := f.changes
 	f.changes = changes{}
 	return c.services, c.others
+}
+
+// PutBack returns changes that were taken and are to be applied later, so that the next call of Changes returns them
+// with what has changed since. A snapshot contains them.
+func (f *Facts) PutBack(later map[world.Key]world.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since := f.changes.services
+	f.changes.services = maps.Clone(later) // the caller reads its own
+	for key, c := range since {
+		f.changes.add(key, c.Was, c.Is, c.SpecChanged)
+	}
 }

@@ -72,3 +72,32 @@ func TestChangesReportKindOfServiceChange(t *testing.T) {
 		})
 	}
 }
+
+// A change that was taken and put back comes again, with what has happened to the Service since.
+func TestChangesThatArePutBackComeAgain(t *testing.T) {
+	web := world.Key{Namespace: "shop", Name: "web"}
+	plain := serviceOf(corev1.ServiceTypeLoadBalancer)
+	edited := plain.DeepCopy()
+	edited.Spec.LoadBalancerIP = "10.0.0.9"
+	f, _ := counted()
+	f.setService(nil, plain)
+	snapshot(f)
+	f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
+	taken, _ := f.Changes()
+	f.PutBack(taken)
+	again, _ := f.Changes()
+	if len(again) != 1 || again[web] != taken[web] {
+		t.Errorf("changes %+v, want %+v", again, taken)
+	}
+	f.setService(plain, edited)
+	f.PutBack(taken)
+	later, _ := f.Changes()
+	if c := later[web]; len(later) != 1 || c.Was != taken[web].Was || c.Is == taken[web].Is || !c.SpecChanged {
+		t.Errorf("changes %+v since %+v", later, taken)
+	}
+	f.PutBack(taken)
+	snapshot(f)
+	if left, _ := f.Changes(); len(left) > 0 {
+		t.Errorf("changes %+v after a snapshot that contains them", left)
+	}
+}

@@ -331,8 +331,10 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readEndpoints()
+	w := &world.Snapshot{
+		Cluster: cluster, Changed: f.changes.services, PrimaryNetworks: maps.Clone(f.primaryNetworks),
+	}
 	f.changes = changes{}
-	w := &world.Snapshot{Cluster: cluster, PrimaryNetworks: maps.Clone(f.primaryNetworks)}
 	f.addOpenShift(&w.Cluster)
 	w.Reports, w.Probed = f.conflicts(), f.probed()
 	for _, p := range f.pools {

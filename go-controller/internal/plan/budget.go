@@ -41,6 +41,9 @@ type Demand struct {
 	SlicePorts int
 }
 
+// Work is how much there is to examine when a plan is made, in backends.
+func (d Demand) Work() int { return d.Backends + d.SlicePorts }
+
 func (d Demand) cost() int { return d.Backends + sourceRangeCost*d.ACLRanges }
 
 // DemandOf returns the demand of a Service with these addresses. Its cost grows with the size of the Service and of its
@@ -103,6 +106,9 @@ type Budget struct {
 	// cluster is exceeded.
 	full   map[string]bool
 	shared bool
+	// share is the most that a namespace gets. advanced is what Advance gave each beyond the limit of the cluster.
+	share    int
+	advanced map[string]int
 }
 
 // Claim is a Service with its demand.
@@ -127,7 +133,7 @@ func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key
 			fit = append(fit, c)
 		}
 	}
-	b := &Budget{limits: limits, full: map[string]bool{}}
+	b := &Budget{limits: limits, full: map[string]bool{}, advanced: map[string]int{}}
 	b.grant(fit, orUnlimited(limits.NamespaceBackends), BackendsOfNamespace, excess)
 	if b.shared = b.total > orUnlimited(limits.Backends); b.shared {
 		fit = slices.DeleteFunc(fit, func(c Claim) bool { return excess[c.Key].Limit != NoLimit })
@@ -146,7 +152,7 @@ func orUnlimited(limit int) int {
 
 // grant gives each namespace at most the given amount, oldest Services first.
 func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[world.Key]Excess) {
-	b.total, b.used = 0, map[string]int{}
+	b.total, b.used, b.share = 0, map[string]int{}, most
 	for _, c := range oldestFirst {
 		cost, namespace := c.Demand.cost(), c.Key.Namespace
 		if b.used[namespace]+cost > most {
@@ -196,6 +202,28 @@ func (b *Budget) Replace(namespace string, was, is Demand) (Excess, bool) {
 	within := func(used, limit int) bool { return used+more <= orUnlimited(limit) }
 	if b.shared || b.full[namespace] || !within(b.used[namespace], b.limits.NamespaceBackends) ||
 		!within(b.total, b.limits.Backends) {
+		return Excess{}, false
+	}
+	b.used[namespace] += more
+	b.total += more
+	return beyondOwn(b.limits, is), true
+}
+
+// Advance changes the demand of one Service that exceeds no limit if Replace did not, and returns the limit that it
+// exceeds by itself now. A new Budget must be computed afterwards: it may give the Service nothing, or others more.
+// Advance returns false if the Service must wait for that.
+//
+// What is given in advance is bounded, because the plans of all namespaces may grow before there is a new Budget: no
+// namespace exceeds its share, and the limit of the cluster is exceeded by 1 % for one namespace and by 10 % for all.
+func (b *Budget) Advance(namespace string, was, is Demand) (Excess, bool) {
+	more := b.counted(is) - b.counted(was)
+	if limit := orUnlimited(b.limits.Backends); more > 0 && b.total+more > limit {
+		b.advanced[namespace] += more
+		if b.advanced[namespace] > limit/100 || b.total+more > limit+limit/10 {
+			return Excess{}, false
+		}
+	}
+	if more > 0 && b.used[namespace]+more > b.share {
 		return Excess{}, false
 	}
 	b.used[namespace] += more

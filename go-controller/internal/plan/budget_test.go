@@ -106,8 +106,12 @@ func FuzzBudget(f *testing.F) {
 		changed := slices.Clone(claims)
 		last := &changed[len(changed)-1]
 		last.Demand.Backends = int(in[2] & 15)
-		own, ok := budget.Replace(last.Key.Namespace, claims[len(claims)-1].Demand, last.Demand)
+		was := claims[len(claims)-1].Demand
+		own, ok := budget.Replace(last.Key.Namespace, was, last.Demand)
 		if !ok {
+			if excess[last.Key].Limit == plan.NoLimit {
+				checkAdvance(t, limits, budget, claims, excess, last.Demand)
+			}
 			return
 		}
 		want := maps.Clone(excess)
@@ -119,6 +123,74 @@ func FuzzBudget(f *testing.F) {
 			t.Errorf("replaced: %s", cmp.Diff(want, got))
 		}
 	})
+}
+
+// checkAdvance checks that a Service, the last one, gets less at once, and more only within the limits of namespaces
+// and, but for a tenth, of the cluster.
+func checkAdvance(t *testing.T, limits world.Limits, budget *plan.Budget, claims []plan.Claim,
+	excess map[world.Key]plan.Excess, is plan.Demand) {
+	t.Helper()
+	last := claims[len(claims)-1]
+	own, ok := budget.Advance(last.Key.Namespace, last.Demand, is)
+	fewer := is.Backends <= last.Demand.Backends
+	if !ok && fewer {
+		t.Error("fewer backends must wait")
+	}
+	if !ok || fewer {
+		return
+	}
+	if own.Limit != plan.NoLimit {
+		is.Backends = 0
+	}
+	in, total := is.Backends, is.Backends
+	for _, c := range claims[:len(claims)-1] {
+		if excess[c.Key].Limit != plan.NoLimit {
+			continue
+		}
+		total += c.Demand.Backends
+		if c.Key.Namespace == last.Key.Namespace {
+			in += c.Demand.Backends
+		}
+	}
+	if limits.NamespaceBackends > 0 && in > limits.NamespaceBackends {
+		t.Errorf("%d backends of a namespace", in)
+	}
+	if limits.Backends > 0 && total > limits.Backends+limits.Backends/10 {
+		t.Errorf("%d backends in total", total)
+	}
+}
+
+// Endpoints that come in advance are bounded for a namespace and for all of them, however often they come and go.
+func TestAdvancesAreBounded(t *testing.T) {
+	const limit = 100_000
+	claims := []plan.Claim{claim("big", 0, limit), claim("big", 1, limit)}
+	for i := range 30 {
+		claims = append(claims, claim(fmt.Sprint("small", i), i, 1))
+	}
+	budget, excess := plan.NewBudget(world.Limits{Backends: limit}, claims)
+	if len(excess) != 2 {
+		t.Fatalf("excess %v, want both of the large namespace", excess)
+	}
+	one, full := claims[2].Demand, claims[2].Demand
+	full.Backends = limit / 40
+	for i := range 30 { // 75,000 of the share that the large namespace does not use
+		if _, ok := budget.Advance(fmt.Sprint("small", i), one, full); !ok {
+			t.Fatalf("namespace %d may not use what is free", i)
+		}
+	}
+	more := full
+	given := 30 * full.Backends
+	for range 50_000 {
+		for _, namespace := range []string{"small0", "small1"} {
+			more.Backends = full.Backends + 1
+			if _, ok := budget.Advance(namespace, full, more); ok {
+				given++
+			}
+		}
+	}
+	if most := limit + 2*limit/100; given > most {
+		t.Errorf("%d backends, want at most %d", given, most)
+	}
 }
 
 // checkShares checks what namespaces get within the limits.

@@ -19,6 +19,8 @@ type Snapshot struct {
 	Domains  []*Domain
 	Nodes    []*Node
 	Services []*Service
+	// Changed are the changes of Services since the last snapshot that no amendment has taken.
+	Changed map[Key]Change
 	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
 	// addresses on the default network, which EndpointSlices have, take no traffic of Services.
 	PrimaryNetworks map[string]bool
