@@ -31,7 +31,8 @@ func pair(t *testing.T, held map[netip.Addr]string, node string) []netip.Addr {
 }
 
 // during sends requests to addresses from a client and watches which hosts answer for them while do runs. It checks
-// that the given number of hosts answered, one after the other. The log has the gaps; make bench-sdn measures them.
+// that the given number of hosts answered, and that the nodes' kernels had the addresses one after the other. Frames of
+// two nodes may arrive in another order than they were sent. The log has the gaps; make bench-sdn measures them.
 func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	r.t.Helper()
 	var specs []probe.Spec
@@ -47,7 +48,7 @@ func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	do()
+	holders := r.holders(addrs, do)
 	var results []probe.Result
 	seen := site.Sightings{}
 	if err := errors.Join(probing.End(&results), watching.End(&seen)); err != nil {
@@ -58,9 +59,43 @@ func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	}
 	for a, macs := range seen {
 		if len(macs) != machines {
-			r.t.Errorf("%s was answered for by %v, want %d, one after the other", a, macs, machines)
+			r.t.Errorf("%s was answered for by %v, want %d", a, macs, machines)
 		}
 	}
+	for a, nodes := range holders {
+		if len(nodes) > machines {
+			r.t.Errorf("%s was held by %v, want at most %d, one after the other", a, nodes, machines)
+		}
+	}
+}
+
+// holders returns the nodes whose kernels had each address while do ran, in order. A node occurs again if it still had
+// the address after it was found on another one.
+func (r *running) holders(addrs []netip.Addr, do func()) map[netip.Addr][]string {
+	r.t.Helper()
+	ctx, end := context.WithCancel(r.t.Context())
+	found := make(chan map[netip.Addr][]string, 1)
+	go func() {
+		holders := map[netip.Addr][]string{}
+		for i := 0; ctx.Err() == nil; i++ { // forth and back: n1, n2, n3, n4, n4, n3 and so on
+			round := i % (2 * nodes)
+			node := site.NodeName(1 + min(round, 2*nodes-1-round))
+			has, err := r.Kernel(ctx, node)
+			if err != nil && ctx.Err() == nil {
+				r.t.Error(err)
+			}
+			for _, a := range addrs {
+				if seen := holders[a]; has[a] && (len(seen) == 0 || seen[len(seen)-1] != node) {
+					holders[a] = append(seen, node)
+				}
+			}
+		}
+		found <- holders
+	}()
+	defer end()
+	do()
+	end()
+	return <-found
 }
 
 // leave waits until a node holds no addresses.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,7 @@ import (
 // askEvery is the interval between probes for an address.
 const askEvery = 50 * time.Millisecond
 
-// Sightings are the MAC addresses that answered for each address, in order. A MAC address occurs again if it answered
-// again after a different one.
+// Sightings are the distinct MAC addresses that answered for each address, in the order of their first answers.
 type Sightings map[netip.Addr][]string
 
 // lastAnswer limits waiting for the answers to the final probes, which arrive at once on an idle machine.
@@ -50,7 +50,7 @@ func (h *hearing) note(a netip.Addr, mac string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	macs, asked := h.seen[a]
-	if asked && (len(macs) == 0 || macs[len(macs)-1] != mac) {
+	if asked && !slices.Contains(macs, mac) {
 		h.seen[a] = append(macs, mac)
 	}
 	delete(h.silent, a)
