@@ -103,8 +103,12 @@ func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
 // the one that has got it meanwhile: the next leader and the nodes know only the statuses.
 func (st *state) reserveExternals() {
 	for i, s := range st.services {
+		for _, a := range st.external[s.Key] {
+			st.list(a, s.Key.Namespace)
+		}
 		var lists func(netip.Addr) bool
 		for _, a := range s.HeldExternalIPs {
+			st.list(a, s.Key.Namespace)
 			if lists == nil {
 				lists = world.AddrSet(s.ExternalIPs)
 			}

@@ -120,7 +120,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 		if a.IsValid() && !al.holds(a, service) {
 			al.take(a, service)
 		}
-		if before.IsValid() && a != before && !al.listed[claim{before, service}] {
+		if before.IsValid() && a != before {
 			al.leave(before, s.Key.Namespace)
 		}
 	}

@@ -137,9 +137,7 @@ func (al *allocator) hold(service int, a netip.Addr, c *claimed) {
 	if !al.holds(a, service) {
 		al.take(a, service)
 	}
-	if c.allocated {
-		al.listed[claim{a, service}] = true
-	}
+	al.list(a, al.services[service].Key.Namespace)
 	c.held = true
 	al.externals[al.services[service].Key.Namespace]++
 }

@@ -12,26 +12,27 @@ import (
 type quotaKey struct{ pool, namespace string }
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
-// the pool. An address that replaces one of the same pool does not count, unless the Service keeps that one because
-// spec.externalIPs lists it.
+// the pool. An address that replaces one of the same pool does not count, unless a Service of the namespace keeps that
+// one because spec.externalIPs lists it, or may still take it back.
 func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
+	namespace := st.services[service].Key.Namespace
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		before, after := *had.of(f), *gets.of(f)
 		if before == after {
 			continue
 		}
-		if before.IsValid() && st.poolOf(before) == p && !st.listed[claim{before, service}] &&
+		if before.IsValid() && st.poolOf(before) == p && !st.listedIn[addrInNamespace{before, namespace}] &&
 			st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && !st.staysIn(after, st.services[service].Key.Namespace) {
+		if after.IsValid() && st.poolOf(after) == p && !st.staysIn(after, namespace) {
 			n++
 		}
 	}
-	return n <= 0 || st.quotaUsed[quotaKey{p.Name, st.services[service].Key.Namespace}]+n <= p.Quota
+	return n <= 0 || st.quotaUsed[quotaKey{p.Name, namespace}]+n <= p.Quota
 }
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.

@@ -34,8 +34,6 @@ type state struct {
 	listing      map[string]int
 	// externals counts what maxExternals limits, by namespace.
 	externals map[string]int
-	// listed are allocated addresses that their Services keep through spec.externalIPs as well.
-	listed map[claim]bool
 	// ineligible are the addresses in use that their Services would not get today.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -50,7 +48,10 @@ type state struct {
 	// leavers counts those of them that will not have the address once their status is written. Sharing it with them only
 	// costs as much as a free one.
 	leavers map[addrInNamespace]int
-	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)
+	// listedIn are the addresses of pools with a quota that a Service of a namespace has through spec.externalIPs, or would
+	// have again if it listed them: its condition still shows them.
+	listedIn map[addrInNamespace]bool
+	shardOf  func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
 	load     map[world.ShardID]*int
@@ -89,7 +90,6 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		refusedPorts:       make(map[int]int),
 		listing:            make(map[string]int),
 		externals:          make(map[string]int),
-		listed:             make(map[claim]bool),
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),
@@ -97,6 +97,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		quotaUsed:          make(map[quotaKey]int),
 		inNamespace:        make(map[addrInNamespace]int),
 		leavers:            make(map[addrInNamespace]int),
+		listedIn:           make(map[addrInNamespace]bool),
 		shardOf:            shardOf,
 	}
 	// They are the namespace's until no status shows them: a Service may be served again before, and gets them back.
@@ -113,14 +114,20 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 	return st
 }
 
+// list records that a Service of a namespace has an address through spec.externalIPs, or did according to its status.
+func (st *state) list(a netip.Addr, namespace string) {
+	if p := st.poolOf(a); p != nil && p.Quota > 0 {
+		st.listedIn[addrInNamespace{a, namespace}] = true
+	}
+}
+
 // leave takes an address out of the usage of a namespace, because a Service gets another one for it. It stays taken in
 // this pass, but a Service that shares it now must count: when the next pass begins, it has it alone.
 func (st *state) leave(a netip.Addr, namespace string) {
-	p := st.poolOf(a)
-	if p == nil || p.Quota == 0 {
+	p, at := st.poolOf(a), addrInNamespace{a, namespace}
+	if p == nil || p.Quota == 0 || st.listedIn[at] {
 		return
 	}
-	at := addrInNamespace{a, namespace}
 	if st.inNamespace[at]--; st.inNamespace[at] == 0 {
 		st.quotaUsed[quotaKey{p.Name, namespace}]--
 	}

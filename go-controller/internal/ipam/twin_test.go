@@ -362,7 +362,7 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 		}
 	}
 	for f, a := range has {
-		if gets[f].IsValid() && gets[f] != a && slices.Contains(wants(s), f) && !slices.Contains(t.heldExternals[s.Key], a) {
+		if gets[f].IsValid() && gets[f] != a && slices.Contains(wants(s), f) && !t.listedIn(a, s.Key.Namespace) {
 			t.left[a] = append(t.left[a], s)
 		}
 	}
@@ -411,7 +411,7 @@ func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Fami
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
 	spent := t.spent(p, s.Key.Namespace)
 	for _, f := range wants(s) {
-		listed := slices.Contains(t.heldExternals[s.Key], had[f])
+		listed := t.listedIn(had[f], s.Key.Namespace)
 		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
 		left := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
 		if had[f] != gets[f] && t.inPool(had[f]) == p && !left(had[f]) && !slices.ContainsFunc(t.stay(had[f]), remains) {

@@ -72,6 +72,14 @@ func (t *twin) reserveExternals(services []*world.Service) {
 	}
 }
 
+// listedIn reports whether a Service of a namespace has an address through spec.externalIPs, or had it according to
+// what is known of the last decisions.
+func (t *twin) listedIn(a netip.Addr, namespace string) bool {
+	return slices.ContainsFunc(t.w.Services, func(s *world.Service) bool {
+		return s.Key.Namespace == namespace && slices.Contains(append(t.ownBefore(s), t.heldExternals[s.Key]...), a)
+	})
+}
+
 // keepExternals lets Services keep the addresses of spec.externalIPs that they owned before (kept), whether they are
 // served now (won) or not.
 func (t *twin) keepExternals(services []*world.Service, kept, won listing) {
