@@ -187,6 +187,12 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A server that has no processor for a while is not lost.
+	for _, r := range []*replica{d.nb, d.sb} {
+		if r != nil {
+			r.inactivityTimeout.Store(int64(time.Hour))
+		}
+	}
 	start(t, d)
 	return d, events
 }
