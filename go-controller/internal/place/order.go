@@ -87,10 +87,11 @@ func without(order []*world.Node, n *world.Node) []*world.Node {
 // nil. It would not learn of another order: it would keep the shard, and two gateways would answer. A node that is
 // drained moves all the same if its agent only says that the zone can't be changed: it is about to end anyway, and what
 // one node says of itself must not keep an administrator from taking its shards away. A claim that has not settled, by
-// another gateway than the first one, may be forged: it must not take the shard from the first one.
+// another gateway than the first one, may be forged: it must not take the shard from the first one, which stays if only
+// its agent is silent.
 func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Node {
 	if !c.Settled && slices.Index(c.Order, c.Active) > 0 {
-		return nil
+		return d.silentFirst(members, c)
 	}
 	for _, n := range members {
 		if n.Name != c.Active || n.Agent == nil {
@@ -101,6 +102,15 @@ func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Nod
 		}
 	}
 	return nil
+}
+
+// silentFirst returns the first gateway of a shard if nothing but its agent is silent, or nil.
+func (d *Domain) silentFirst(members []*world.Node, c world.ShardState) *world.Node {
+	i := slices.IndexFunc(members, func(n *world.Node) bool { return n.Name == c.Order[0] })
+	if i < 0 || members[i].Unreachable || members[i].Draining != "" || d.fitness(members[i]) != silent {
+		return nil
+	}
+	return members[i]
 }
 
 // currentGateway returns the active gateway of a shard, or noMember if none may continue. As long as no member is

@@ -77,8 +77,11 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		if state.Active != "" {
 			v.active[shard] = state.Active
 		}
-		if len(state.Rivals) > 0 {
-			v.rivals[shard] = rivals{strings.Join(state.Rivals, ", "), v.whyContested(state.Rivals)}
+		switch {
+		case len(state.Rivals) > 0:
+			v.rivals[shard] = rivals{names: strings.Join(state.Rivals, ", "), why: v.whyContested(state.Rivals)}
+		case state.SilentRival != "":
+			v.rivals[shard] = rivals{names: state.SilentRival, silent: true}
 		}
 	}
 	return v

@@ -50,17 +50,29 @@ func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
 	return nil
 }
 
-// rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too.
-type rivals struct{ names, why string }
+// rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too. If
+// silent is set, whether they do is unknown.
+type rivals struct {
+	names, why string
+	silent     bool
+}
 
 // contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
 func (v *Builder) contested(placements []place.Placement) *kube.Verdict {
 	for _, placement := range placements {
-		if others := v.rivals[placement.Shard]; others.names != "" && placement.Reason == "" {
-			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
-				Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): %s", placement.Addr,
-					v.active[placement.Shard], others.names, placement.Shard.Domain, placement.Shard.Index, others.why)}
+		others := v.rivals[placement.Shard]
+		if others.names == "" || placement.Reason != "" {
+			continue
 		}
+		if others.silent {
+			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+				Message: fmt.Sprintf("address %s: gateway %s is active, but so may be %s (L2Domain %s, shard %d): its agent does "+
+					"not report (ovnkube-slb node --enable-l2), but its kubelet does", placement.Addr, v.active[placement.Shard],
+					others.names, placement.Shard.Domain, placement.Shard.Index)}
+		}
+		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
+			Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): %s", placement.Addr,
+				v.active[placement.Shard], others.names, placement.Shard.Domain, placement.Shard.Index, others.why)}
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ type ShardState struct {
 	Settled bool
 	// Rivals are other gateways that have claimed it as well, with interconnect.
 	Rivals []string
+	// SilentRival is another gateway that had claimed it and does not report any more although its kubelet does, with
+	// interconnect. Whether it still answers is unknown.
+	SilentRival string
 	// Order is the gateways of its HA chassis group by descending priority.
 	Order []string
 	// Missed are the gateways that had to claim the shard as the first ones of Order and did not, while the shard had

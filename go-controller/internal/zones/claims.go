@@ -12,6 +12,11 @@ import (
 // settleTime is how long a gateway must have claimed a shard until that counts as a decision of OVN.
 const settleTime = 5 * time.Second
 
+// doubtTime is how long a gateway must have claimed a shard until one that had it before and is silent counts as a
+// rival. If its node is lost, its kubelet counts as silent by then (--node-monitor-grace-period: at most 50 s by
+// default).
+const doubtTime = time.Minute
+
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
 // superseded is set once the claim of another node counted while this node did not stand by its own.
 type seenClaim struct {
@@ -67,15 +72,19 @@ func (p *Publisher) activeGateways(
 		}
 	}
 	for shard, byNode := range claims {
-		if supersede(w.Nodes, active[shard], byNode) {
+		if disputed, silent := supersede(w.Nodes, active[shard].Name, byNode); disputed {
 			state := w.ShardStates[shard]
 			state.Settled = false
+			if w.Now.Sub(latest[shard].seen) >= doubtTime {
+				state.SilentRival = silent
+			}
 			w.ShardStates[shard] = state
 		}
 	}
 	p.claims = claims
-	if fresh {
-		time.AfterFunc(settleTime, p.options.Changed) // nothing else reports that the claim has settled
+	if fresh { // nothing else reports that the claim has settled, or is in doubt
+		time.AfterFunc(settleTime, p.options.Changed)
+		time.AfterFunc(doubtTime, p.options.Changed)
 	}
 	return active
 }
@@ -91,11 +100,13 @@ func (p *Publisher) seen(shard world.ShardID, node string, at, now time.Time) (c
 	return seenClaim{at: at, seen: now}, true
 }
 
-// stands reports whether what a gateway claims is what it does: its report is current, and nothing says that it does
-// not work. As long as that holds, the claim of another one has not settled, and the order of the gateways stays as it
-// is: otherwise whoever can write the Lease of one node could take a shard from its gateway, which would release it.
+// stands reports whether what a gateway claims may be what it does: nothing says that it does not work. As long as that
+// holds, the claim of another one has not settled, and the order of the gateways stays as it is: otherwise whoever can
+// write the Lease of one node could take a shard from its gateway, which would release it. That its agent is silent is
+// not enough as long as its kubelet reports: all agents are one user of the API server, so one of them can keep the
+// others from writing.
 func stands(n *world.Node) bool {
-	if n.Agent.Silent || n.Unreachable {
+	if n.Unreachable {
 		return false
 	}
 	for _, fault := range n.Faults {
@@ -106,19 +117,26 @@ func stands(n *world.Node) bool {
 	return true
 }
 
-// supersede marks the claims of a shard by gateways other than the active one that do not stand by them, and reports
-// whether one does.
-func supersede(nodes []*world.Node, active *world.Node, claims map[string]seenClaim) (disputed bool) {
+// supersede marks the claims of a shard by gateways other than the active one that do not stand by them, or that came
+// later and are silent. It reports whether one stands, and returns the last one of these that is silent.
+func supersede(nodes []*world.Node, active string, claims map[string]seenClaim) (disputed bool, silent string) {
 	for _, n := range nodes {
 		claim, claimed := claims[n.Name]
-		if !claimed || n == active {
+		if !claimed || n.Name == active {
 			continue
 		}
-		claim.superseded = claim.superseded || !stands(n)
+		later := claim.seen.After(claims[active].seen)
+		claim.superseded = claim.superseded || !stands(n) || n.Agent.Silent && later
 		claims[n.Name] = claim
-		disputed = disputed || !claim.superseded
+		if claim.superseded {
+			continue
+		}
+		disputed = true
+		if n.Agent.Silent {
+			silent = n.Name
+		}
 	}
-	return disputed
+	return disputed, silent
 }
 
 // addRivals adds the other gateways that have claimed a shard, according to reports that are current.

@@ -83,11 +83,12 @@ func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, shard := New(Options{}), world.ShardID{Domain: "lan"}
 		dead := &world.ZoneAgent{Claims: map[world.ShardID]time.Time{shard: time.Now()}}
-		next := &world.ZoneAgent{}
+		next, off := &world.ZoneAgent{}, false
 		active := func() string {
 			w := &world.Snapshot{Now: time.Now(),
 				Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}},
-				Nodes:   []*world.Node{{Name: "n1", Chassis: "c1", Agent: dead}, {Name: "n2", Chassis: "c2", Agent: next}}}
+				Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: dead, Unreachable: off},
+					{Name: "n2", Chassis: "c2", Agent: next}}}
 			p.Observe(w)
 			return w.ShardStates[shard].Active
 		}
@@ -101,9 +102,9 @@ func TestASupersededClaimDoesNotCountAgain(t *testing.T) {
 		check("claimed", "n1")
 		next.Claims = map[world.ShardID]time.Time{shard: time.Now()}
 		check("claimed by the next", "n2")
-		dead.Silent = true
-		check("the report of the first has expired", "n2")
-		dead.Silent, next.Silent = false, true
+		dead.Silent, off = true, true
+		check("the first is lost", "n2")
+		dead.Silent, next.Silent, off = false, true, false
 		check("it is renewed, and that of the next has expired", "n2")
 		dead.Claims = map[world.ShardID]time.Time{shard: time.Now()}
 		check("claimed anew", "n1")
@@ -153,7 +154,7 @@ func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
 		"written in the past":   {func(_, forged *world.Node) { forged.Agent.Claims[shard] = time.Unix(1, 0) }, false},
 		"can't be changed":      {func(is, _ *world.Node) { is.Agent.Unwritable = "the northbound database is away" }, false},
 		"no longer claims":      {func(is, _ *world.Node) { is.Agent.Claims = nil }, true},
-		"silent":                {func(is, _ *world.Node) { is.Agent.Silent = true }, true},
+		"silent":                {func(is, _ *world.Node) { is.Agent.Silent = true }, false},
 		"its kubelet is silent": {func(is, _ *world.Node) { is.Unreachable = true }, true},
 		"its guard has a fault": {func(is, _ *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }, true},
 		"its zone has a fault":  {func(is, _ *world.Node) { is.Agent.Problem = "the southbound database is away" }, true},
