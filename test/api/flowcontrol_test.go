@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+)
+
+// schemaOf records the FlowSchema that classified the last response.
+type schemaOf struct {
+	http.RoundTripper
+	uid types.UID
+}
+
+func (s *schemaOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.RoundTripper.RoundTrip(r)
+	if err == nil {
+		s.uid = types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID))
+	}
+	return response, err
+}
+
+// testFlowControl sends requests of the controller and of a node. The API server classifies them as intended: what a
+// node reads takes no place from what nodes report, and neither takes one from the controller.
+func (s *server) testFlowControl(t *testing.T) {
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "interconnect-bgp"))
+	s.deleteAfter(t, "-k", filepath.Join(manifests, "interconnect-bgp"))
+	ctx, lease := t.Context(), []byte(`{"spec":{"leaseDurationSeconds":1}}`)
+	lists := func(c *kubernetes.Clientset) error {
+		_, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	}
+	reports := func(c *kubernetes.Clientset) error {
+		_, err := c.CoordinationV1().Leases(v1alpha1.GuardsNamespace).Patch(ctx, "n1", types.MergePatchType, lease, metav1.PatchOptions{})
+		return err
+	}
+	for name, c := range map[string]struct {
+		account string
+		request func(*kubernetes.Clientset) error
+		want    string
+	}{
+		"the controller reads":       {"ovnkube-slb", lists, "ovnkube-slb-controller"},
+		"the controller writes":      {"ovnkube-slb", reports, "ovnkube-slb-controller"},
+		"a node reads":               {"ovnkube-slb-node", lists, "ovnkube-slb-node"},
+		"a node reports":             {"ovnkube-slb-node", reports, "ovnkube-slb-reports"},
+		"a Pod with another account": {"default", lists, "service-accounts"},
+	} {
+		config := s.RESTConfig()
+		config.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:ovn-kubernetes:" + c.account,
+			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ovn-kubernetes", "system:authenticated"},
+		}
+		seen := &schemaOf{}
+		config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+			seen.RoundTripper = rt
+			return seen
+		})
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := s.kube.FlowcontrolV1().FlowSchemas().Get(ctx, c.want, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await.NoError(t, name, func(context.Context) error {
+			if err := c.request(client); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+				return err
+			}
+			if seen.uid != want.UID {
+				return fmt.Errorf("FlowSchema %s, want that of %s (%s)", seen.uid, want.UID, c.want)
+			}
+			return nil
+		})
+	}
+}
