@@ -45,9 +45,7 @@ func (c *cluster) session(t *testing.T, node, peer string, state v1alpha1.BGPSes
 func nodeReportsOnBGP(t *testing.T, c *cluster) {
 	c.kubectl(t, "apply", "-f", filepath.Join(manifests, "components/bgp/rbac.yaml"))
 	c.openShift(t)
-	c.apply(t, far+"---"+networkOperator)
-	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge",
-		`-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
+	c.apply(t, networkOperator)
 	kubeconfig, err := c.plane.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb-node")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +60,13 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		}
 		return out
 	}
+	// kubectl slb plan takes a node without a report for one without a daemon.
+	eventually(t, "the daemon reports before there is a peer", func() bool {
+		return field(`{.status.conditions[?(@.type=="Ready")].status}`) == "True"
+	})
+	c.apply(t, far)
+	c.kubectl(t, "patch", "bgppeer", "tor", "--type=merge",
+		`-p={"spec":{"peerAddress":"127.0.0.1","peerPort":1,"connectTime":"1s"}}`)
 	eventually(t, "the peer is reported, with why there is no session", func() bool {
 		return field("{.status.sessions[*].peer}") == "tor" && strings.Contains(field("{.status.sessions[*].lastError}"),
 			"refused")

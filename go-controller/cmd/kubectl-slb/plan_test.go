@@ -134,7 +134,7 @@ func TestPlanNamesMissingSecrets(t *testing.T) {
 	if err := os.WriteFile(both, []byte(peer+secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &apiServer{items: map[string]string{"nodes": node}}
+	s := &apiServer{items: map[string]string{"nodes": node, "bgpnodestatuses": `{"metadata":{"name":"n1"}}`}}
 	if out, err := s.run(t, "plan -f "+both); err != nil {
 		t.Errorf("with the Secret: error %v, output\n%s", err, out)
 	}

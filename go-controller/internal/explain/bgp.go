@@ -126,11 +126,10 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 // down explains why nodes have no session, or none that carries a family if that is not 0: the session with the most
 // specific error.
 func (p *path) down(nodes []string, family world.Family) Link {
-	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: "node " + nodes[0] +
-		" has not reported a session: does its BGP daemon run (ovnkube-slb node --enable-bgp)?",
+	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: bgp.NoReport(nodes[0]),
 		Command: p.ownPods(nodes[0]) + withSpeakers}
 	if len(p.objects.NodeStatuses) == 0 {
-		link.Message = "no node has reported a session, as with a flavour without BGP"
+		link.Message = bgp.NoReports
 	}
 	var most *v1alpha1.BGPSession
 	at := ""
@@ -146,7 +145,7 @@ func (p *path) down(nodes []string, family world.Family) Link {
 			continue
 		}
 		if status.Status.StopTime != nil {
-			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonStopped, "the BGP daemon of node "+name+" was stopped"
+			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonStopped, bgp.Stopped(name)
 			link.Command = p.ownPods(name)
 			continue
 		}

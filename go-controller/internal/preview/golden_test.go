@@ -22,6 +22,7 @@ import (
 
 // TestGolden edits the cluster of base.yaml. The files of an archive are
 //
+//	absent          lines "KIND/NAME": objects of base.yaml that do not exist
 //	manifests.yaml  objects that are added to those of base.yaml
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
@@ -45,6 +46,8 @@ func TestGolden(t *testing.T) {
 		now, all, moving := time.Unix(1767225700, 0), false, false
 		for _, f := range archive.Files {
 			switch f.Name {
+			case "absent":
+				err = deleteAll(before, f.Data)
 			case "manifests.yaml":
 				_, err = before.Set(f.Data)
 			case "services":
@@ -58,11 +61,7 @@ func TestGolden(t *testing.T) {
 				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
 			case "delete":
 				after = cmp.Or(after, before).Clone()
-				for name := range strings.FieldsSeq(string(f.Data)) {
-					if kind, object, _ := strings.Cut(name, "/"); !after.Delete(kind, object) {
-						err = fmt.Errorf("delete %s: there is no such object", name)
-					}
-				}
+				err = deleteAll(after, f.Data)
 			case "moves":
 				return moves(before, string(f.Data), now), nil
 			case "want":
@@ -82,6 +81,15 @@ func TestGolden(t *testing.T) {
 		}
 		return changes.Text(all) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
 	})
+}
+
+func deleteAll(o *objects.Objects, names []byte) error {
+	for name := range strings.FieldsSeq(string(names)) {
+		if kind, object, _ := strings.Cut(name, "/"); !o.Delete(kind, object) {
+			return fmt.Errorf("delete %s: there is no such object", name)
+		}
+	}
+	return nil
 }
 
 func many(line string) []byte {

@@ -124,6 +124,8 @@ func (c *Changes) Empty() bool {
 type decision struct {
 	*decide.Decision
 	survey *bgp.Survey
+	// noDaemon is why no BGP daemon opens sessions, by the names of the nodes without one.
+	noDaemon map[string]string
 }
 
 // decideOn decides about a cluster whose guards have probed all addresses, and in which OVN has the ports of L2Domains
@@ -138,7 +140,7 @@ func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	}
 	var state decide.State
 	d := state.Decide(w)
-	return &decision{d, d.BGP.Survey()}
+	return &decision{d, d.BGP.Survey(), noDaemon(o, now)}
 }
 
 // withPorts adds the localnet ports of L2Domains that no controller has processed since another version to those that a
@@ -208,7 +210,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 func newProblems(was, is *decision) []string {
 	old := problems(was)
 	list := slices.DeleteFunc(problems(is), func(p string) bool { return slices.Contains(old, p) })
-	list = append(list, otherASNs(was, is)...)
+	list = slices.Concat(list, otherASNs(was, is), withoutDaemon(was, is))
 	slices.Sort(list)
 	return list
 }

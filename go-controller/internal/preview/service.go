@@ -18,7 +18,7 @@ type announcement struct {
 	shard      *world.ShardID
 	gateway    string
 	attachment attachment
-	// nodes advertise the address by BGP, or would if their sessions were established.
+	// nodes advertise the address by BGP, or would if their sessions were established. They have a BGP daemon.
 	nodes []string
 	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
 	why, whyNoRoute string
@@ -82,7 +82,7 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 			a.attachment = d.attachment(p.Shard.Domain, p.Addr)
 		}
 		if r := d.survey.Of(s, p.Addr); r != nil && d.survey.Takes(s, p.Addr) {
-			a.nodes = slices.Concat(r.Nodes, r.Idle)
+			a.nodes = slices.DeleteFunc(slices.Concat(r.Nodes, r.Idle), func(n string) bool { return d.noDaemon[n] != "" })
 			slices.Sort(a.nodes)
 		}
 		if len(a.nodes) == 0 {
@@ -110,6 +110,8 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 		return withoutEndpoint
 	case r.GatewayUnknown:
 		return "its shard has no external address (nextHop: Gateway)"
+	case len(r.Idle) > 0:
+		return d.noDaemon[r.Idle[0]]
 	}
 	return "no node can advertise it by BGP: check the nodeSelectors and peers of BGPPeers and BGPAdvertisements, " +
 		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"

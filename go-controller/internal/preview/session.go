@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -84,9 +85,12 @@ func (d *decision) established(c *SessionChange) int {
 	return n
 }
 
-// sessions returns the sessions of a node by peer, without those that the node closes.
+// sessions returns the sessions of a node by peer, without those that the node closes. There are none without a daemon.
 func (d *decision) sessions(node string) map[string]*bgp.Session {
 	out := map[string]*bgp.Session{}
+	if d.noDaemon[node] != "" {
+		return out
+	}
 	for _, s := range d.BGP.For(node) {
 		if !s.Leaving {
 			out[s.Peer] = &s
@@ -149,6 +153,41 @@ func compareRoutes(old, now map[netip.Prefix]bgp.Attributes, c *SessionChange) {
 			c.Withdrawn++
 		}
 	}
+}
+
+// noDaemon returns why no BGP daemon opens sessions, by the names of the nodes without one. A daemon creates its
+// BGPNodeStatus when it starts, also without a BGPPeer. One that was stopped is expected back for
+// world.GracefulRestartTime.
+func noDaemon(o *objects.Objects, now time.Time) map[string]string {
+	out := map[string]string{}
+	for _, n := range o.Nodes {
+		status := objects.Named(o.NodeStatuses, n.Name)
+		switch {
+		case len(o.NodeStatuses) == 0:
+			out[n.Name] = bgp.NoReports
+		case status == nil:
+			out[n.Name] = bgp.NoReport(n.Name)
+		case status.Status.StopTime != nil && !now.Before(status.Status.StopTime.Add(world.GracefulRestartTime)):
+			out[n.Name] = bgp.Stopped(n.Name)
+		}
+	}
+	return out
+}
+
+// withoutDaemon returns the problems of peers of which nodes without a BGP daemon must have a session since the edit.
+func withoutDaemon(was, is *decision) []string {
+	old := was.survey.SessionNodes()
+	var list []string
+	for peer, nodes := range is.survey.SessionNodes() {
+		nodes = slices.DeleteFunc(nodes, func(n string) bool {
+			return is.noDaemon[n] == "" || slices.Contains(old[peer], n)
+		})
+		if len(nodes) > 0 {
+			list = append(list, fmt.Sprintf("BGPPeer %s: no session opens on %s: %s", peer, world.Some(nodes, maxGroupNames),
+				is.noDaemon[nodes[0]]))
+		}
+	}
+	return list
 }
 
 // otherASNs returns the problems of peers whose edit makes nodes refuse the AS number that the router has sent them:

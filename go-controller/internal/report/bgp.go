@@ -191,7 +191,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 		case bgp.MoreSpecific(s.Problem, cause):
 			why, cause = problemOf(n, s.Problem), s.Problem
 		case s.Problem == "" && !reports:
-			why = cmp.Or(why, "; node "+n+" has not reported it: does its BGP daemon run (ovnkube-slb node --enable-bgp)?")
+			why = cmp.Or(why, "; "+bgp.NoReport(n))
 		}
 		lack = append(lack, n)
 	}

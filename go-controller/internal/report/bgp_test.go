@@ -205,7 +205,8 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 				"node n2: another agent has the port"}},
 		"no node reports": {func(w *world.Snapshot) { w.Sessions = nil },
 			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
-				Message: "no established session on 3 nodes; node n1 has not reported it"}},
+				Message: "no established session on 3 nodes; node n1 has not reported a session: " +
+					"does its BGP daemon run (ovnkube-slb node --enable-bgp)?"}},
 		"silent": {func(w *world.Snapshot) {
 			w.Sessions["n3"] = silent
 		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
