@@ -116,8 +116,8 @@ func (s *nodeSession) problem() string {
 		problems = append(problems, s.LastError)
 	}
 	if s.Outdated {
-		problems = append(problems, "the session has the settings of before the last edit of the BGPPeer: nodes reopen "+
-			"their sessions one after the other")
+		problems = append(problems, "the session has the settings of before the last edit of the BGPPeer or of "+
+			"its Secret: nodes reopen their sessions one after the other")
 	}
 	if s.BFDError != "" {
 		problems = append(problems, "BFD: "+s.BFDError)

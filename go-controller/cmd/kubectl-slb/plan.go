@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -113,12 +111,11 @@ func (o *planOptions) run(c *cli.Context) error {
 		return err
 	}
 	after := before.Clone()
-	secrets := map[string]bool{}
-	changes, err := o.changes(before, after, clients.namespace, c.App.Reader, secrets)
+	changes, err := o.changes(before, after, clients.namespace, c.App.Reader)
 	if err != nil {
 		return err
 	}
-	if err := clients.checkSecrets(c.Context, before, after, secrets, changes); err != nil {
+	if err := clients.checkSecrets(c.Context, before, after, changes); err != nil {
 		return err
 	}
 	done, err := o.printAs(c.App.Writer, changes)
@@ -145,9 +142,9 @@ func (o *planOptions) run(c *cli.Context) error {
 }
 
 // changes makes the edit in after, a copy of before, and returns what it changes. Manifests without a namespace are in
-// the given one. The names of the Secrets with passwords in the edit are added to secrets.
-func (o *planOptions) changes(before, after *objects.Objects, namespace string, stdin io.Reader,
-	secrets map[string]bool) (*preview.Changes, error) {
+// the given one.
+func (o *planOptions) changes(before, after *objects.Objects, namespace string, stdin io.Reader) (*preview.Changes,
+	error) {
 	now := time.Now()
 	// Deletions come first, so that a pool can get addresses of one that is deleted.
 	for _, name := range o.deleted.Value() {
@@ -171,15 +168,6 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 			return nil, fmt.Errorf("--filename %s: %w", name, err)
 		}
 		edits = append(edits, edited)
-		manifests, err := manifest.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("--filename %s: %w", name, err)
-		}
-		for _, m := range manifests {
-			if m.GetKind() == "Secret" && cmp.Or(m.GetNamespace(), namespace) == v1alpha1.PasswordsNamespace {
-				secrets[m.GetName()] = true
-			}
-		}
 	}
 	changes := preview.Compare(before, after, now)
 	for _, e := range edits {
@@ -191,11 +179,10 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 // checkSecrets adds Secrets that do not exist to the problems of an edit, and those that are not known to the notes.
 // Only BGPPeers that get another passwordSecret, which is not in the edit, are checked. Nothing but the metadata of a
 // Secret is read.
-func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objects, edited map[string]bool,
-	changes *preview.Changes) error {
+func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objects, changes *preview.Changes) error {
 	for _, p := range after.Peers {
 		r := p.Spec.PasswordSecret
-		if was := objects.Named(before.Peers, p.Name); r == nil || edited[r.Name] ||
+		if was := objects.Named(before.Peers, p.Name); r == nil || after.EditedSecrets[r.Name] ||
 			was != nil && was.Spec.PasswordSecret != nil && was.Spec.PasswordSecret.Name == r.Name {
 			continue
 		}

@@ -191,13 +191,23 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		command = printable.Command("ip route get %s   # on node %s; then check that the router accepts this node",
 			s.PeerAddress, node)
 	} else if len(others) == 0 && len(earlier) > 0 {
-		cause += fmt.Sprintf("; BGPPeer %s was edited: node %s tries the new settings, and the sessions of %s still have "+
-			"those of before, so correct or undo the edit", s.Peer, node, joined(earlier))
+		cause += fmt.Sprintf("; %s was edited: node %s tries the new settings, and the sessions of %s still have those of "+
+			"before, so correct or undo the edit", withSecret(objects.Named(p.objects.Peers, s.Peer), s.Peer), node,
+			joined(earlier))
 		command = printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # what was edited, or the Secret of "+
 			"spec.passwordSecret", s.Peer)
 	}
 	return Link{Name: LinkBGP, Object: node, Reason: reason, Command: command,
 		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
+}
+
+// withSecret names what counts as a BGPPeer when it is edited. The peer is nil if it does not exist.
+func withSecret(peer *v1alpha1.BGPPeer, name string) string {
+	if peer == nil || peer.Spec.PasswordSecret == nil {
+		return "BGPPeer " + name
+	}
+	return fmt.Sprintf("BGPPeer %s, or Secret %s/%s with its password,", name, v1alpha1.PasswordsNamespace,
+		peer.Spec.PasswordSecret.Name)
 }
 
 // established returns the nodes that have a session with a BGPPeer, and those whose session has the settings of before

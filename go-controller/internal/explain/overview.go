@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -260,8 +261,9 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 		}
 		v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "BGPPeer " + p.Name,
 			Reason: ReasonSessionsOutdated, Command: "kubectl slb bgp",
-			Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit: nodes reopen their sessions "+
-				"one after the other, and wait up to %s for one that does not come back", joined(outdated),
+			Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit of %s: nodes reopen their "+
+				"sessions one after the other, and wait up to %s for one that does not come back", joined(outdated),
+				strings.TrimSuffix(withSecret(p, p.Name), ","),
 				world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
 	}
 	v.out.Peers = append(v.out.Peers, is)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // FieldChange is a field whose value changes. From and To are empty if the field is unset.
@@ -45,15 +46,27 @@ func addFields(out map[string]string, path string, content map[string]any) {
 	}
 }
 
-// Changed returns the fields whose values differ, sorted by their paths.
+// hidden stands for a password.
+const hidden = "(not shown)"
+
+// Changed returns the fields whose values differ, sorted by their paths. It does not contain the values of passwords.
 func Changed(before, after map[string]string) []FieldChange {
 	var list []FieldChange
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if before[field] != after[field] {
-			list = append(list, FieldChange{field, before[field], after[field]})
+		if before[field] == after[field] {
+			continue
 		}
+		c := FieldChange{field, before[field], after[field]}
+		if name := field[strings.LastIndex(field, ".")+1:]; name == "password" {
+			for _, value := range []*string{&c.From, &c.To} {
+				if *value != "" {
+					*value = hidden
+				}
+			}
+		}
+		list = append(list, c)
 	}
 	return list
 }

@@ -197,7 +197,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Objects = append(c.Objects, unfollowed...)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
-	c.Notes = append(unreported(before, is), foreignSubnets(was, is)...)
+	c.Notes = slices.Concat(unreported(before, is), foreignSubnets(was, is), editedSecrets(after))
 	if len(unfollowed) > 0 {
 		c.Notes = append(c.Notes, "what spec.selector and spec.loadBalancerSourceRanges of a Service do is not known before "+
 			"the edit: kubectl slb explain SERVICE shows it afterwards")

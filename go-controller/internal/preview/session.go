@@ -174,6 +174,27 @@ func noDaemon(o *objects.Objects, now time.Time) map[string]string {
 	return out
 }
 
+// editedSecrets returns notes about the Secrets that an edit sets: what they contain is not read.
+func editedSecrets(after *objects.Objects) []string {
+	var notes []string
+	for _, name := range slices.Sorted(maps.Keys(after.EditedSecrets)) {
+		var peers []string
+		for _, p := range after.Peers {
+			if r := p.Spec.PasswordSecret; r != nil && r.Name == name {
+				peers = append(peers, p.Name)
+			}
+		}
+		slices.Sort(peers)
+		note := "ignored, because no BGPPeer has it as spec.passwordSecret"
+		if len(peers) > 0 {
+			note = "counts as an edit of BGPPeer " + world.Some(peers, maxGroupNames) + ", unless it has the present " +
+				"password: passwords are not read"
+		}
+		notes = append(notes, "Secret "+v1alpha1.PasswordsNamespace+"/"+name+": "+note)
+	}
+	return notes
+}
+
 // withoutDaemon returns the problems of peers of which nodes without a BGP daemon must have a session since the edit.
 func withoutDaemon(was, is *decision) []string {
 	old := was.survey.SessionNodes()

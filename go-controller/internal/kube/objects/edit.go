@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -73,6 +74,13 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 		} else {
 			ignore("controllers write this kind")
 		}
+		return nil
+	case u.GetKind() == "Secret" && u.GetName() != "" && u.GetAPIVersion() == corev1.SchemeGroupVersion.String() &&
+		cmp.Or(u.GetNamespace(), namespace) == v1alpha1.PasswordsNamespace:
+		if o.EditedSecrets == nil {
+			o.EditedSecrets = map[string]bool{}
+		}
+		o.EditedSecrets[u.GetName()] = true
 		return nil
 	case !known:
 		ignore("no decision depends on this kind")

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"maps"
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,6 +37,9 @@ type Objects struct {
 	Leader *coordinationv1.Lease
 	// Pods are those of OVN-Kubernetes.
 	Pods []*corev1.Pod
+
+	// EditedSecrets are the names of the Secrets in v1alpha1.PasswordsNamespace that an edit sets, without their contents.
+	EditedSecrets map[string]bool
 
 	// Unread are the resources that the user may not list, by their plural names, and LeaderLease. Their lists are empty.
 	Unread []string
@@ -114,5 +118,6 @@ func (o *Objects) Clone() *Objects {
 	out.Profiles, out.Communities = slices.Clone(o.Profiles), slices.Clone(o.Communities)
 	out.NodeStatuses = slices.Clone(o.NodeStatuses)
 	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
+	out.EditedSecrets = maps.Clone(o.EditedSecrets)
 	return &out
 }

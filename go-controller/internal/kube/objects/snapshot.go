@@ -206,7 +206,7 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	}
 	related.Aliases, w.Communities = convert.ReadAliases(o.Communities)
 	for _, p := range o.Peers {
-		w.Peers = append(w.Peers, convert.Peer(withoutSecret(p), related))
+		w.Peers = append(w.Peers, convert.Peer(o.withoutSecret(p), related))
 	}
 	for _, a := range o.Advertisements {
 		w.Advertisements = append(w.Advertisements, convert.Advertisement(a, related))
@@ -225,13 +225,15 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 }
 
 // withoutSecret returns a peer whose password stands for its Secret, unless the controller has reported that the Secret
-// is missing.
-func withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
-	if p.Spec.PasswordSecret == nil || c != nil && c.Reason == v1alpha1.ReasonSecretNotFound {
+// is missing. A Secret that an edit sets is taken for another password.
+func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
+	c, r := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted), p.Spec.PasswordSecret
+	if r == nil || c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[r.Name] {
 		return p
 	}
 	out := p.DeepCopy()
-	out.Spec.PasswordSecret, out.Spec.Password = nil, "Secret "+p.Spec.PasswordSecret.Name
+	if out.Spec.PasswordSecret, out.Spec.Password = nil, "Secret "+r.Name; o.EditedSecrets[r.Name] {
+		out.Spec.Password += ", edited"
+	}
 	return out
 }
