@@ -103,7 +103,7 @@ func (p *path) programmed(object string) Link {
 // addUnwritable adds a gateway whose zone can't be changed.
 func (p *path) addUnwritable(link *Link) {
 	for _, n := range p.gateways() {
-		if n.Agent != nil && n.Agent.Unwritable != "" {
+		if p.hasAgents() && n.Agent != nil && n.Agent.Unwritable != "" {
 			link.State = Warning
 			link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", n.Name, n.Agent.Unwritable)
 			p.addUnchangeable(link, func(containers ...string) *stopped { return p.stopped(n.Name, containers...) })

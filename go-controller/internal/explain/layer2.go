@@ -325,7 +325,7 @@ func (p *path) fault(node, network string) string {
 		return is.Faults[network]
 	case is.Faults[world.EveryNetwork] != "":
 		return is.Faults[world.EveryNetwork]
-	case is.Agent != nil && is.Agent.Problem != "":
+	case p.hasAgents() && is.Agent != nil && is.Agent.Problem != "":
 		return is.Agent.Problem
 	}
 	if s := p.stopped(node, controllerNames()...); s != nil {

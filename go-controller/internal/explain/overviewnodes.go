@@ -40,7 +40,7 @@ func (v *overview) addNodes() {
 			continue
 		}
 		is := v.objects.Node(n, v.Now)
-		if is.Agent != nil && is.Agent.Unwritable != "" {
+		if v.hasAgents() && is.Agent != nil && is.Agent.Unwritable != "" {
 			add(l.Name, v1alpha1.ReasonDatabaseUnreachable, is.Agent.Unwritable, v.restartNode(l.Name))
 		}
 	}

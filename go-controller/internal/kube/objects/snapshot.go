@@ -46,9 +46,13 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		w.Nodes = append(w.Nodes, o.Node(n, now))
 	}
 	zones := world.ZonesOf(w.Nodes, true)
-	if zones.Interconnect { // in central mode, agents do not report
-		for i, n := range w.Nodes {
+	for i, n := range w.Nodes {
+		if zones.Interconnect {
 			w.Nodes[i] = n.WithAgentFault()
+		} else if n.Agent != nil { // what the agent reported before the cluster left interconnect
+			bare := *n
+			bare.Agent = nil
+			w.Nodes[i] = &bare
 		}
 	}
 	for _, d := range o.Domains {
