@@ -105,15 +105,20 @@ func (p *path) addPool() bool {
 	return false
 }
 
-// addRetained adds the addresses that the Service has kept although their pool no longer has them, if nothing announces
-// them any more: an L2Domain does so by its subnets, BGP by pools only.
+// addRetained adds the addresses that the Service has kept although their pool no longer has them. An L2Domain announces
+// them still if it has them in a subnet; BGP advertises addresses of pools only.
 func (p *path) addRetained() {
 	var lost []string
 	for _, a := range p.asked() {
 		if pool := p.allocation.PoolOf(a); pool == "" && !p.unread("l2domains") {
-			if _, configured := p.layout.ConfiguredShardOf(pool, a); !configured {
+			shard, configured := p.layout.ConfiguredShardOf(pool, a)
+			if !configured {
 				lost = append(lost, a.String())
+				continue
 			}
+			p.add(Link{Name: LinkPool, State: Warning, Reason: v1alpha1.ReasonAddressRetained, Message: fmt.Sprintf("%s: in no "+
+				"IPAddressPool, as after an edit of its pool; it stays announced at layer 2, because L2Domain %s has it in a "+
+				"subnet", a, shard.Domain)})
 		}
 	}
 	if len(lost) == 0 {

@@ -11,115 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Reasons of clients and endpoints.
+// Reasons of endpoints.
 const (
-	ReasonClientNotAdmitted = "ClientNotAdmitted"
-	ReasonRangesNotApplied  = "RangesNotApplied"
-	ReasonNoNextHop         = "NoNextHop"
 	ReasonEndpointsNotReady = "EndpointsNotReady"
 	ReasonNoEndpointPort    = "NoEndpointPort"
 )
-
-// addClients adds which clients are admitted.
-func (p *path) addClients() {
-	from, texts := p.From.Unmap(), convert.ListedRanges(p.object)
-	link := Link{Name: LinkClients, State: OK, Message: "all clients are admitted"}
-	if from.IsValid() {
-		link.Object, link.Message = from.String(), "the client is admitted"
-	} else if p.restricted() {
-		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
-		if f := p.familyWithoutRange(); f != 0 {
-			link.State, link.Reason = Warning, ReasonClientNotAdmitted
-			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no "+
-				"range", f)
-		}
-	}
-	bits := 128
-	if from.Is4() {
-		bits = 32
-	}
-	domain, gateway := p.nextHop(from)
-	switch {
-	case len(p.asked()) > 0 && !p.layer2 && p.restricted():
-		link.State, link.Reason = Warning, ReasonRangesNotApplied
-		link.Message = fmt.Sprintf("spec.loadBalancerSourceRanges (%s) do not apply to what routers send to nodes: let the "+
-			"routers filter", joined(texts))
-	case len(p.asked()) == 0:
-		link.State, link.Reason = Broken, v1alpha1.ReasonFamilyUnavailable
-		link.Message = fmt.Sprintf("the client has an %s address, and the Service has none", world.FamilyOf(from))
-		link.Command = p.kubectl(`patch service %s -p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`, p.object.Name)
-	case from.IsValid() && !p.admits(from):
-		link.State, link.Reason = Broken, ReasonClientNotAdmitted
-		link.Message = fmt.Sprintf("the client is in none of spec.loadBalancerSourceRanges: %s", joined(texts))
-		link.Command = p.kubectl("patch service %s --type=json -p %s", p.object.Name,
-			fmt.Sprintf(`[{"op":"add","path":"/spec/loadBalancerSourceRanges/-","value":"%s/%d"}]`, from, bits))
-	case domain != "" && gateway == "":
-		link.State, link.Reason = Broken, ReasonNoNextHop
-		link.Message = fmt.Sprintf("the client is not on the segment of L2Domain %s, and its subnet has no gateway, so "+
-			"replies find no way to it", domain)
-		link.Command = printable.Command("kubectl edit l2domain %s   # spec.subnets[].gateway", domain)
-	case from.IsValid() && p.unread("l2domains", "ipaddresspools"):
-		link = notRead(LinkClients, link.Object, "the client is admitted; without L2Domains and IPAddressPools it is not "+
-			"known whether replies find a way to it")
-	case domain != "":
-		p.remark("replies to the client go to %s (spec.subnets[].gateway of L2Domain %s): nobody has checked that it is a "+
-			"router; ping -c1 %s from another host on the segment shows whether it exists", gateway, domain, gateway)
-	}
-	p.add(link)
-}
-
-// admits reports whether the source ranges of the Service admit a client.
-func (p *path) admits(from netip.Addr) bool {
-	return !p.restricted() || slices.ContainsFunc(p.service.SourceRanges[world.FamilyOf(from)],
-		func(r netip.Prefix) bool { return r.Contains(from) })
-}
-
-// restricted reports whether source ranges keep clients from an address that the question is about.
-func (p *path) restricted() bool {
-	return slices.ContainsFunc(p.asked(), func(a netip.Addr) bool {
-		_, restricted := p.service.SourceRanges[world.FamilyOf(a)]
-		return restricted
-	})
-}
-
-// familyWithoutRange returns a family of the Service's addresses of which no client is admitted; 0 if there is none.
-func (p *path) familyWithoutRange() world.Family {
-	for _, a := range p.addrs() {
-		if admitted, restricted := p.service.SourceRanges[world.FamilyOf(a)]; restricted && len(admitted) == 0 {
-			return world.FamilyOf(a)
-		}
-	}
-	return 0
-}
-
-// nextHop returns the L2Domain that replies to a client beyond its segment, and the next hop of the replies, which is
-// empty if there is none. The domain is empty if the client is not known, or on the segments of all addresses.
-func (p *path) nextHop(from netip.Addr) (domain, gateway string) {
-	for _, a := range p.addrs() {
-		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
-		d := objects.Named(p.objects.Domains, id.Domain)
-		if !ok || d == nil || !from.IsValid() || a.Is4() != from.Is4() || p.world.Cluster.OpenShiftSDN ||
-			slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, from) }) {
-			continue
-		}
-		for _, s := range d.Spec.Subnets {
-			if contains(s.CIDR, a) {
-				if domain, gateway = d.Name, string(s.Gateway); gateway == "" {
-					return domain, ""
-				}
-			}
-		}
-	}
-	return domain, gateway
-}
 
 // addEndpoints adds the endpoints that take connections.
 func (p *path) addEndpoints() {
