@@ -37,7 +37,8 @@ func bgpCommand() *cli.Command {
 		Name:  "bgp",
 		Usage: "show the BGP sessions and routes of all nodes",
 		Description: `Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they advertise,
-and the routes: which nodes advertise each address, to which peers.
+and the routes: which nodes advertise each address, to which peers. Nodes report the numbers (IPv4, IPv6) up to 30
+seconds late, also those of a new session; the state of sessions they report at once.
 
 Examples:
   kubectl slb bgp -o wide`,

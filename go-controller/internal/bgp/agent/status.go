@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// countEvery is the interval at which a status is written in which only counters differ.
+	// countEvery is the shortest interval at which a status is written in which only counters differ. As often as that it
+	// is checked whether they do, so they are up to two intervals late: Services that come and go cause few writes.
 	countEvery = 15 * time.Second
 	// createTimeout limits an attempt to create the object. createPause is the time between two attempts.
 	createTimeout = 5 * time.Second

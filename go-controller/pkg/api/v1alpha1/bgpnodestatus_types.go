@@ -154,12 +154,12 @@ type BGPSession struct {
 	// +kubebuilder:validation:items:Enum=IPv4;IPv6
 	Families []string `json:"families,omitzero"`
 
-	// advertisedIPv4 is the number of IPv4 prefixes advertised to the peer.
+	// advertisedIPv4 is the number of IPv4 prefixes advertised to the peer. It is reported up to 30 s late.
 	//
 	// +optional
 	AdvertisedIPv4 int64 `json:"advertisedIPv4"`
 
-	// advertisedIPv6 is the number of IPv6 prefixes advertised to the peer.
+	// advertisedIPv6 is the number of IPv6 prefixes advertised to the peer. It is reported up to 30 s late.
 	//
 	// +optional
 	AdvertisedIPv6 int64 `json:"advertisedIPv6"`
