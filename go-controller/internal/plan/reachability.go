@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"go4.org/netipx"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -137,7 +139,7 @@ func (r *Reachability) hostNode(a netip.Addr, hint string) (string, bool) {
 func (r *Reachability) claimsPod(node string, a netip.Addr) bool {
 	return slices.ContainsFunc(r.lengths[world.FamilyOf(a)], func(bits int) bool {
 		p, err := a.Prefix(bits)
-		return err == nil && r.claims[nodeClaim{node: node, pods: p}]
+		return err == nil && r.claims[nodeClaim{node: node, pods: p}] && !isReserved(p, a)
 	})
 }
 
@@ -154,9 +156,15 @@ func (r *Reachability) podNode(a netip.Addr, hint string) (string, bool) {
 	for _, bits := range r.lengths[f] {
 		if p, err := a.Prefix(bits); err == nil {
 			if node, ok := r.subnets[p]; ok {
-				return node, true
+				return node, !isReserved(p, a)
 			}
 		}
 	}
 	return hint, r.trustSlices || r.unknownSubnets[nodeFamily{hint, f}]
+}
+
+// isReserved reports whether an address of a pod subnet is never that of a pod: the network address and, of IPv4, the
+// broadcast address.
+func isReserved(subnet netip.Prefix, a netip.Addr) bool {
+	return !subnet.IsSingleIP() && (a == subnet.Masked().Addr() || a.Is4() && a == netipx.PrefixLastIP(subnet))
 }
