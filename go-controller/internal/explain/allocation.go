@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -235,6 +236,8 @@ func (p *path) addAddress() bool {
 		switch c.Reason {
 		case v1alpha1.ReasonAddressConflict, v1alpha1.ReasonAddressCoolingDown:
 			command = p.anotherAddress()
+		case v1alpha1.ReasonAddressInUse:
+			command = cmp.Or(p.holder(c.Message), command)
 		case v1alpha1.ReasonForeignAddress:
 			command = p.kubectl("get service %s -o yaml --show-managed-fields", p.object.Name)
 		}
@@ -248,6 +251,9 @@ func (p *path) addAddress() bool {
 	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
 	if p.allocated.Reason != v1alpha1.ReasonAllocated {
 		link.State, link.Reason = Warning, p.allocated.Reason
+		if link.Reason == v1alpha1.ReasonAddressInUse {
+			link.Command = p.holder(p.allocated.Message)
+		}
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
@@ -259,6 +265,17 @@ func (p *path) addAddress() bool {
 	}
 	p.add(link)
 	return len(text) > 0
+}
+
+// holder returns the command that shows which Service has an address that a message is about: conditions do not name
+// those of other namespaces. It is empty if it is about no address that the Service asks for.
+func (p *path) holder(message string) string {
+	for _, a := range slices.Concat(p.service.Requested, p.service.ExternalIPs) {
+		if !slices.Contains(p.addrs(), a) && mentions(message, a) {
+			return printable.Command("kubectl get services -A | grep -wF %s   # which Service has it", a.String())
+		}
+	}
+	return ""
 }
 
 // anotherAddress returns the command that requests another address for the Service.

@@ -64,8 +64,9 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 		al.grant(service, requested, &gets, &msgs)
 	}
 	if own.conflicting.IsValid() && msgs.reason != ReasonAddressInUse {
-		msgs.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to Service %s, the older one",
-			own.conflicting, al.services[own.conflictingHolder].Key)+notShared(s, own.conflictingReason))
+		msgs.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to %s, the older one",
+			own.conflicting, nameFor(s.Key, al.services[own.conflictingHolder].Key))+
+			al.notShared(own.conflicting, service, own.conflictingHolder, own.conflictingReason))
 	}
 	if own.refused != "" && !own.foreign {
 		msgs.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, and it "+

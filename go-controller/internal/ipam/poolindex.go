@@ -325,7 +325,7 @@ func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, ro
 		}
 	}
 	if reservedFor, kept := pi.reservations[a]; kept && reservedFor != service {
-		return fmt.Sprintf("%s: pool %q reserves it for Service %s (spec.reservations)", a, p.Name, reservedFor)
+		return fmt.Sprintf("%s: pool %q reserves it for %s (spec.reservations)", a, p.Name, nameFor(service, reservedFor))
 	}
 	return ""
 }

@@ -125,9 +125,8 @@ func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contest
 		return ReasonAddressExcluded, by + ": address " + why
 	}
 	if c := al.cooldowns[a]; c != nil && !c.has[s.Key] {
-		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for Service %s, which had it last, until %s "+
-			"(spec.reuseDelay)",
-			subject(), p.Name, c.of[0], formatTime(c.end()))
+		return ReasonAddressCoolingDown, fmt.Sprintf("%s: pool %q reserves it for %s, which had it last, until %s "+
+			"(spec.reuseDelay)", subject(), p.Name, nameFor(s.Key, c.of[0]), formatTime(c.end()))
 	}
 	return al.occupied(service, a, subject)
 }
@@ -138,8 +137,8 @@ func (al *allocator) occupied(service int, a netip.Addr, subject func() string) 
 	if why == "" {
 		return "", ""
 	}
-	return ReasonAddressInUse, fmt.Sprintf("%s belongs to Service %s", subject(), al.services[other].Key) +
-		notShared(al.services[service], why)
+	return ReasonAddressInUse, fmt.Sprintf("%s belongs to %s", subject(),
+		nameFor(al.services[service].Key, al.services[other].Key)) + al.notShared(a, service, other, why)
 }
 
 func notFound(s *world.Service) (Reason, string) {

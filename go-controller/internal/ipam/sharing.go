@@ -3,6 +3,7 @@
 package ipam
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -55,8 +56,7 @@ func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
 		st.hasAlready(service, a) && st.hasAlready(other, a):
 		return ""
 	case p == nil:
-		return fmt.Sprintf("it is in no pool, so the Services of namespaces %q and %q can't share it", s.Key.Namespace,
-			o.Key.Namespace)
+		return "it is in no pool, so Services of different namespaces can't share it"
 	}
 	return fmt.Sprintf("pool %q shares addresses within one namespace (spec.sharing: Namespace)", p.Name)
 }
@@ -89,12 +89,22 @@ func (st *state) heldExternals(service int) map[netip.Addr]bool {
 }
 
 // notShared returns the suffix of a message about an address of another Service: why it is not shared. It is empty
-// unless the Service wants to share.
-func notShared(s *world.Service, why string) string {
-	if s.SharingKey == "" {
+// unless the Service wants to share. If their namespaces do not allow it, the message says only that: otherwise a tenant
+// could find out the key and the ports of the other Service by guessing.
+func (st *state) notShared(a netip.Addr, service, other int, why string) string {
+	if st.services[service].SharingKey == "" {
 		return ""
 	}
-	return "; it is not shared: " + why
+	return "; it is not shared: " + cmp.Or(st.namespaceConflict(a, service, other), why)
+}
+
+// nameFor returns how a message on a Service names another one. A user who may read the Service need not know the
+// Services of other namespaces, and the message stays the same if another one of these gets the address.
+func nameFor(service, other world.Key) string {
+	if service.Namespace != other.Namespace {
+		return "a Service of another namespace"
+	}
+	return "Service " + other.String()
 }
 
 // share fills gets with addresses that the Service can share, and returns the families that are still missing.
