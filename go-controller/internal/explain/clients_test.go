@@ -31,8 +31,8 @@ func TestTooManyListedSourceRanges(t *testing.T) {
 	for range passes {
 		s.pass()
 	}
-	const want = "clients                 TooManySourceRanges: no client is admitted, because spec.loadBalancerSourceRanges " +
-		"lists 10001 ranges, more than the limit of 10000\n"
+	const want = "clients                 TooManySourceRanges: no client is admitted, because " +
+		"spec.loadBalancerSourceRanges lists 10001 ranges, more than the limit of 10000\n"
 	if got := Explain(s.Objects, s.question).Text(Plain, 0); !strings.Contains(got, want) {
 		t.Errorf("got\n%s\nwant %q", got, want)
 	}

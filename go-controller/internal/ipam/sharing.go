@@ -89,8 +89,8 @@ func (st *state) heldExternals(service int) map[netip.Addr]bool {
 }
 
 // notShared returns the suffix of a message about an address of another Service: why it is not shared. It is empty
-// unless the Service wants to share. If their namespaces do not allow it, the message says only that: otherwise a tenant
-// could find out the key and the ports of the other Service by guessing.
+// unless the Service wants to share. If their namespaces do not allow it, the message says only that: otherwise tenants
+// could find out keys and ports of others by guessing.
 func (st *state) notShared(a netip.Addr, service, other int, why string) string {
 	if st.services[service].SharingKey == "" {
 		return ""
