@@ -12,6 +12,7 @@
 //   - A key that fails is retried indefinitely, with a delay of 50 ms that doubles up to a minute, and does not block
 //     other keys.
 //   - Everything is applied again and pruned after the first plans, on Resync and every hour. Changes precede
-//     repetitions.
+//     repetitions, but however many there are, each batch contains some repetitions, and Prune waits for a limited
+//     number of batches.
 //   - Nothing is pruned before a full set of plans was set.
 package loop

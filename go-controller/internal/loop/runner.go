@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +25,8 @@ type Options struct {
 	// Alive is called before each unit of work, and every BeatInterval while the runner is idle. It may be nil.
 	Alive func()
 	// Batch is the maximum number of repetitions in one Apply, so that changes need not wait for all of them; 0 means
-	// 200. All pending changes are applied together: Services share much of what a dataplane has to examine.
+	// 200. A quarter of it is theirs however many changes there are. All pending changes are applied together: Services
+	// share much of what a dataplane has to examine.
 	Batch int
 	// NamespaceBatch is the maximum number of pending changes of one namespace in one Apply, for a dataplane whose work
 	// grows with the number of changes; 0 means no maximum. The next changes of others wait for one such part at most.
@@ -35,6 +34,10 @@ type Options struct {
 	// ResyncPeriod is the time between two repetitions of everything; 0 means an hour.
 	ResyncPeriod time.Duration
 }
+
+// overtaking is how many batches precede a Prune that is due. There may always be another one: tenants change Services
+// as often as they like.
+const overtaking = 50
 
 // Runner applies the newest plans to a dataplane. All methods except Run may be called from any goroutine.
 type Runner struct {
@@ -68,6 +71,7 @@ type Runner struct {
 	topologyStale bool
 	topologyError error // of the last Configure
 	pruneDue      bool
+	overtook      int   // batches since the last Prune while another one was due
 	pruneError    error // of the last Prune
 	pruneRetry    retry
 	nextResync    time.Time
@@ -265,15 +269,21 @@ func (r *Runner) step(ctx context.Context) bool {
 		r.configure(ctx)
 		return true
 	}
-	if batch := r.batch(); len(batch) > 0 {
-		r.apply(ctx, batch)
-		return true
+	prune := r.pruneDue && !now.Before(r.pruneRetry.at)
+	if !prune || r.overtook < overtaking {
+		if batch := r.batch(); len(batch) > 0 {
+			if prune {
+				r.overtook++
+			}
+			r.apply(ctx, batch)
+			return true
+		}
 	}
-	if r.pruneDue && !now.Before(r.pruneRetry.at) {
+	if prune {
+		r.overtook = 0
 		r.prune(ctx)
-		return true
 	}
-	return false
+	return prune
 }
 
 func (r *Runner) configure(ctx context.Context) {
@@ -307,34 +317,6 @@ func (r *Runner) repeatServices(err error) error {
 		}
 	}
 	return failed.Other
-}
-
-// batch returns all changes, or as many of each namespace as NamespaceBatch allows, plus repetitions up to the batch
-// size.
-func (r *Runner) batch() []dataplane.Change {
-	var batch []dataplane.Change
-	most, picked := cmp.Or(r.options.NamespaceBatch, math.MaxInt), map[string]int{}
-	pick := func(k world.Key) {
-		delete(r.dirty, k)
-		delete(r.stale, k)
-		if time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
-			return
-		}
-		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
-	}
-	for k := range r.dirty {
-		if picked[k.Namespace]++; picked[k.Namespace] <= most {
-			pick(k)
-		}
-	}
-	for k := range r.stale {
-		if len(batch) >= r.options.Batch {
-			break
-		}
-		pick(k)
-	}
-	slices.SortFunc(batch, func(a, b dataplane.Change) int { return a.Key.Compare(b.Key) })
-	return batch
 }
 
 func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// batch returns all changes, or as many of each namespace as NamespaceBatch allows, plus repetitions up to the batch
+// size, or at least a quarter of it.
+func (r *Runner) batch() []dataplane.Change {
+	var batch []dataplane.Change
+	most, picked := cmp.Or(r.options.NamespaceBatch, math.MaxInt), map[string]int{}
+	pick := func(k world.Key) {
+		delete(r.dirty, k)
+		delete(r.stale, k)
+		if time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
+			return
+		}
+		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
+	}
+	for k := range r.dirty {
+		if picked[k.Namespace]++; picked[k.Namespace] <= most {
+			pick(k)
+		}
+	}
+	size := max(r.options.Batch, len(batch)+(r.options.Batch+3)/4)
+	for k := range r.stale {
+		if len(batch) >= size {
+			break
+		}
+		if _, changed := r.dirty[k]; !changed {
+			pick(k)
+		}
+	}
+	slices.SortFunc(batch, func(a, b dataplane.Change) int { return a.Key.Compare(b.Key) })
+	return batch
+}
