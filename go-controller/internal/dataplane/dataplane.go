@@ -31,7 +31,7 @@ type Dataplane interface {
 	// Configure applies the whole base topology of the Services. If only some shards could not be configured, the
 	// error is a [ShardsError]. If rows of some Services could not be written, it is a [ServicesError].
 	Configure(ctx context.Context, topology *plan.Topology) error
-	// Apply applies the changes and returns the keys that failed.
+	// Apply applies the changes and returns the keys that failed, or whose change is [Postponed].
 	Apply(ctx context.Context, changes []Change) map[world.Key]error
 	// Prune deletes what we own and for which keep returns false. It is called at start, on reconnect and hourly. If rows
 	// of some Services could not be written, the error is a [ServicesError].
@@ -52,6 +52,11 @@ func (e ShardsError) Error() string {
 	slices.Sort(texts)
 	return strings.Join(texts, "; ")
 }
+
+// Postponed is the error of a change that is to be made at a later time, with the newest plan of then. It is no failure.
+type Postponed struct{ Until time.Time }
+
+func (e Postponed) Error() string { return "postponed until " + e.Until.Format(time.RFC3339) }
 
 // ServicesError lists Services that have to be applied again, because rows that they need could not be written: Apply
 // returns why.

@@ -17,17 +17,18 @@ import (
 func (r *Runner) batch() []dataplane.Change {
 	var batch []dataplane.Change
 	most, picked := cmp.Or(r.options.NamespaceBatch, math.MaxInt), map[string]int{}
-	pick := func(k world.Key) {
+	pick := func(k world.Key) bool {
 		delete(r.dirty, k)
 		delete(r.stale, k)
-		if time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
-			return
+		if r.waits(k) || time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
+			return false
 		}
 		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})
+		return true
 	}
 	for k := range r.dirty {
-		if picked[k.Namespace]++; picked[k.Namespace] <= most {
-			pick(k)
+		if picked[k.Namespace] < most && pick(k) {
+			picked[k.Namespace]++
 		}
 	}
 	size := max(r.options.Batch, len(batch)+(r.options.Batch+3)/4)

@@ -24,6 +24,9 @@ type Result struct {
 	// Pending is since when the dataplane has accepted changes that have not taken effect yet, the zero time if it has
 	// none.
 	Pending time.Time
+	// Postponed is set if the dataplane makes a newer change later, in several seconds. Plan and Err, if any, are still
+	// those of the change before.
+	Postponed bool
 }
 
 // Results returns a copy of the newest results, without those of Services that were removed.
@@ -42,6 +45,13 @@ func (r *Runner) Results() map[world.Key]Result {
 			results[k] = result
 		}
 	}
+	for k, p := range r.postponed {
+		if p.noticeable {
+			result := results[k]
+			result.Key, result.Postponed = k, true
+			results[k] = result
+		}
+	}
 	return results
 }
 
@@ -51,11 +61,16 @@ func (r *Runner) Result(key world.Key) *Result {
 	defer r.mu.Unlock()
 	result, ok := r.results[key]
 	_, forget := r.forget[key]
-	if _, forgotten := r.forgotten[key]; !ok || forgotten || forget {
-		return nil
+	_, forgotten := r.forgotten[key]
+	postponed := r.postponed[key].noticeable
+	switch {
+	case ok && !forget && !forgotten:
+		result.Pending, result.Postponed = r.dataplane.Pending(key), postponed
+		return &result
+	case postponed:
+		return &Result{Key: key, Postponed: true}
 	}
-	result.Pending = r.dataplane.Pending(key)
-	return &result
+	return nil
 }
 
 // TopologyResult returns false before the first attempt to configure the topology, and the error of the newest one or,
@@ -72,6 +87,10 @@ func (r *Runner) record(results []Result) {
 	defer r.mu.Unlock()
 	for _, result := range results {
 		k, last := result.Key, r.results[result.Key]
+		if result.Postponed {
+			continue
+		}
+		delete(r.postponed, k)
 		delete(r.forgotten, k)
 		if result.Err == nil {
 			delete(r.retries, k)
@@ -100,6 +119,7 @@ func (r *Runner) forgetUnknown() {
 	defer r.mu.Unlock()
 	for k := range r.want.unknown {
 		delete(r.results, k)
+		delete(r.postponed, k)
 		delete(r.forgotten, k)
 		delete(r.retries, k)
 		delete(r.stale, k)

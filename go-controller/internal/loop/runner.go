@@ -56,6 +56,8 @@ type Runner struct {
 	// results holds the newest result of each Service that the dataplane may have, except unknown ones. Run's goroutine
 	// alone modifies it, and reads it without the lock.
 	results map[world.Key]Result
+	// postponed are the plans that the dataplane accepts later. Run's goroutine alone modifies it, too.
+	postponed map[world.Key]postponed
 	// configured and topologyResult are what TopologyResult returns.
 	configured     bool
 	topologyResult error
@@ -98,6 +100,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		forget:    map[world.Key]struct{}{},
 		forgotten: map[world.Key]struct{}{},
 		results:   map[world.Key]Result{},
+		postponed: map[world.Key]postponed{},
 		dirty:     map[world.Key]struct{}{},
 		stale:     map[world.Key]struct{}{},
 		retries:   map[world.Key]retry{},
@@ -205,6 +208,7 @@ func (r *Runner) pull() {
 			r.dirty[k] = struct{}{}
 		}
 	}
+	r.markPostponedDirty(now)
 }
 
 func (r *Runner) compare() {
@@ -326,7 +330,12 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 	}
 	results := make([]Result, 0, len(batch))
 	for _, c := range batch {
-		results = append(results, Result{Key: c.Key, Plan: c.Want, Err: failed[c.Key]})
+		err := failed[c.Key]
+		if r.postpone(c, err) {
+			results = append(results, Result{Key: c.Key, Plan: c.Want, Postponed: true})
+			continue
+		}
+		results = append(results, Result{Key: c.Key, Plan: c.Want, Err: err})
 	}
 	r.record(results)
 	r.options.Report(results)
@@ -362,6 +371,9 @@ func (r *Runner) nextWakeup() time.Time {
 	}
 	for _, retry := range r.retries {
 		earlier(retry.at)
+	}
+	for _, p := range r.postponed {
+		earlier(p.until)
 	}
 	if r.topologyRetry.failures > 0 {
 		earlier(r.topologyRetry.at)

@@ -23,6 +23,7 @@ type Dataplane struct {
 	topology   *plan.Topology
 	services   map[world.Key]*plan.Service
 	broken     map[world.Key]bool
+	postponed  map[world.Key]time.Time
 	topologyUp func() error
 	pruneError error
 	calls      Calls
@@ -60,6 +61,8 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	failed := map[world.Key]error{}
 	for _, c := range changes {
 		switch {
+		case time.Now().Before(d.postponed[c.Key]):
+			failed[c.Key] = dataplane.Postponed{Until: d.postponed[c.Key]}
 		case d.broken[c.Key]:
 			failed[c.Key] = errors.New("broken by the test")
 		case c.Want == nil:
@@ -98,6 +101,13 @@ func (d *Dataplane) put(key world.Key, s *plan.Service) {
 		d.services = map[world.Key]*plan.Service{}
 	}
 	d.services[key] = s
+}
+
+// Postpone makes every Apply of the key return dataplane.Postponed until then.
+func (d *Dataplane) Postpone(key world.Key, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.postponed = map[world.Key]time.Time{key: until}
 }
 
 // Break makes every Apply of the keys fail, and repairs all others.
