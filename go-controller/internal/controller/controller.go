@@ -222,7 +222,9 @@ func (c *Controller) transacted(err error) {
 func (c *Controller) report(results []loop.Result) {
 	c.mu.Lock()
 	for _, r := range results {
-		c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
+		if !r.Postponed {
+			c.metrics.dataplane.WithLabelValues(outcome(r.Err)).Inc()
+		}
 		c.reported = append(c.reported, r.Key)
 	}
 	c.mu.Unlock()

@@ -189,6 +189,8 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		return nil
 	case got.Err != nil:
 		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
+	case got.Postponed:
+		return postponed(s.Key.Namespace)
 	case got.Plan == nil:
 		return nil
 	case v.awaitsTranslation(got):

@@ -49,6 +49,8 @@ type cachedStatus struct {
 	zoneSilent string
 	// pending is set if changes have not taken effect yet, and late if that has taken too long.
 	pending, late bool
+	// postponed is set if the newest plan waits in the dataplane.
+	postponed bool
 	// egress is the node on which the pods open connections from the address.
 	egress string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
@@ -62,7 +64,8 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
 		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
 		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait &&
-		w.zoneSilent == o.zoneSilent && w.pending == o.pending && w.late == o.late && w.egress == o.egress
+		w.zoneSilent == o.zoneSilent && w.pending == o.pending && w.late == o.late && w.postponed == o.postponed &&
+		w.egress == o.egress
 }
 
 // Services returns the statuses of all Services.
@@ -87,6 +90,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 			zoneWait:   v.MayAwaitZone(s.Key),
 			pending:    !got.Pending.IsZero(),
 			late:       !got.Pending.IsZero() && !v.awaitsTranslation(got),
+			postponed:  got.Postponed,
 			egress:     v.egress[egressName(s.Key)],
 			failed:     got.Err != nil,
 		}

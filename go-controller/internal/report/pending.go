@@ -22,6 +22,13 @@ func untranslated() *kube.Verdict {
 			world.ProgramWait)}
 }
 
+// postponed returns the verdict on a plan that waits because of what its namespace has changed before.
+func postponed(namespace string) *kube.Verdict {
+	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+		Message: fmt.Sprintf("the latest change of the Service waits: the ServicePlans of namespace %s change by more than "+
+			"is written to all nodes at once", namespace)}
+}
+
 // awaitsTranslation reports whether the status waits for ovn-northd, which usually takes a moment.
 func (v *Builder) awaitsTranslation(got loop.Result) bool {
 	return !got.Pending.IsZero() && v.World.Now.Before(got.Pending.Add(world.ProgramWait))

@@ -55,3 +55,28 @@ func TestStatusWaitsForNorthd(t *testing.T) {
 		}
 	}
 }
+
+// A Service whose newest plan waits for a noticeable time says so, whether it has been served before or not.
+func TestStatusNamesAPlanThatWaits(t *testing.T) {
+	var m decide.State
+	var cache Cache
+	s := worldtest.Service(web, 1)
+	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	for _, served := range []bool{true, false} {
+		for _, postponed := range []bool{false, true, false} {
+			w := worldtest.Small(5, s)
+			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
+			d := m.Decide(w)
+			result := loop.Result{Key: web, Postponed: postponed}
+			if served {
+				result.Plan = d.Plans[web]
+			}
+			got := NewBuilder(d, Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{
+				web: result}}).Services(&cache)[web].Announced
+			says := got != nil && got.Reason == v1alpha1.ReasonProgramming && got.Status == metav1.ConditionUnknown
+			if says != postponed || served && got == nil {
+				t.Errorf("served %t, postponed %t: %+v", served, postponed, got)
+			}
+		}
+	}
+}
