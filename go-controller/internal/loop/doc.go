@@ -14,7 +14,7 @@
 //   - Everything is applied again and pruned after the first plans, on Resync and every hour. Changes precede
 //     repetitions, but however many there are, each batch contains some repetitions, and Prune waits for a limited
 //     number of batches.
-//   - A change that the dataplane postpones is no failure. It is tried again at the time that the dataplane has named, or
-//     when the plan changes.
+//   - A change that the dataplane postpones is no failure. It is tried again at the time that the dataplane has named,
+//     or when the plan changes.
 //   - Nothing is pruned before a full set of plans was set.
 package loop

@@ -8,5 +8,7 @@
 //   - A ServicePlan contains everything that the zones must agree on about a Service, including the slots of backends.
 //     A zone derives all rows from published objects and its own node.
 //   - A failover needs nothing of this package: no API server, controller or agent.
+//   - No published plan has an address or port that its Service has given up, also while the newest plan waits because
+//     its namespace has changed too much.
 //   - A Service counts as applied only when the zone of the active gateway of its address has reported so.
 package zones

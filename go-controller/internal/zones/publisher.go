@@ -13,9 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -28,9 +25,6 @@ import (
 
 // writers is the number of ServicePlans that are written at the same time.
 const writers = 8
-
-// writeTimeout is how long the API server has to respond to a write.
-const writeTimeout = 10 * time.Second
 
 // Options configure a Publisher.
 type Options struct {
@@ -63,6 +57,8 @@ type Publisher struct {
 	// pruned is set once Prune has deleted the ServicePlans that no Service needs. One that appears later is drift: a
 	// write that timed out, or that of a former leader, may arrive late.
 	pruned bool
+	// pace limits how much is written for a namespace.
+	pace pace
 	// deleted are the UIDs of ServicePlans that this process deletes, until the API server reports that they are gone.
 	// What it reports of them before is old.
 	deleted map[types.UID]bool
@@ -88,7 +84,7 @@ func New(o Options) *Publisher {
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
 		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
-		deleted: map[types.UID]bool{}, missed: map[gatewayOf]missedClaim{}}
+		deleted: map[types.UID]bool{}, pace: newPace(paceRate, paceBurst), missed: map[gatewayOf]missedClaim{}}
 }
 
 // Run reads ServicePlans until ctx ends.
@@ -253,6 +249,7 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	p.mu.Lock()
 	p.pruned = true
+	p.pace.prune(time.Now())
 	var gone []*v1alpha1.ServicePlan
 	for _, o := range p.objects {
 		key := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
@@ -274,124 +271,3 @@ func (p *Publisher) Prune(ctx context.Context, keep func(world.Key) bool) error 
 
 // Pending implements dataplane.Dataplane. It returns the zero time: agents report what has taken effect in zones.
 func (p *Publisher) Pending(world.Key) time.Time { return time.Time{} }
-
-// remove deletes a ServicePlan.
-func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
-	p.mu.Lock()
-	p.deleted[o.UID] = true
-	p.mu.Unlock()
-	defer p.options.Progress()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &o.UID},
-	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil { // there may be no report that it is gone
-		delete(p.deleted, o.UID)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ServicePlan %s: %w", o.Name, err)
-	}
-	if known := p.objects[o.Name]; known != nil && known.UID == o.UID {
-		p.forget(o.Name)
-	}
-	return nil
-}
-
-// publish writes the plan of one Service, or deletes it if there is none. It omits the addresses of shards without
-// an ordinal, and returns an error for them.
-func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
-	name := Name(key)
-	p.mu.Lock()
-	left := dataplane.ShardsError{}
-	if want != nil {
-		want = want.Only(func(v plan.VIP) bool {
-			why, without := p.unnumbered[v.Shard]
-			if without {
-				left[v.Shard] = why
-			}
-			return !without
-		})
-	}
-	have := p.objects[name]
-	var spec v1alpha1.ServicePlanSpec
-	if want == nil {
-		delete(p.wanted, name)
-	} else {
-		var before *v1alpha1.ServicePlanSpec
-		if have != nil {
-			before = &have.Spec
-		}
-		spec = Encode(want, before)
-		p.wanted[name] = &spec
-	}
-	p.mu.Unlock()
-	if want == nil {
-		if have == nil {
-			return nil
-		}
-		return p.remove(ctx, have)
-	}
-	if have == nil || !equality.Semantic.DeepEqual(have.Spec, spec) {
-		if err := p.write(ctx, name, have, spec); err != nil {
-			return err
-		}
-	}
-	if len(left) > 0 {
-		return left
-	}
-	return nil
-}
-
-// read replaces what is known of a ServicePlan by what the API server has. After etcd was restored from a backup, no
-// watch may report an object that has not changed since, and the known one is of a time that has not been.
-func (p *Publisher) read(ctx context.Context, name string) error {
-	list, err := p.options.Clients.Plans.List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
-	if err != nil {
-		return fmt.Errorf("read it again: %w", err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.forget(name)
-	for i := range list.Items {
-		if list.Items[i].Name == name {
-			list.Items[i].SetManagedFields(nil)
-			p.store(&list.Items[i])
-		}
-	}
-	return nil
-}
-
-// write creates or updates a ServicePlan.
-func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.ServicePlan,
-	spec v1alpha1.ServicePlanSpec) error {
-	var got *v1alpha1.ServicePlan
-	var err error
-	defer p.options.Progress()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	if have == nil {
-		got, err = p.options.Clients.Plans.Create(ctx, &v1alpha1.ServicePlan{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-	} else {
-		next := have.DeepCopy()
-		next.Spec = spec
-		got, err = p.options.Clients.Plans.Update(ctx, next, metav1.UpdateOptions{})
-	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		err = errors.Join(err, p.read(ctx, name))
-	}
-	if err != nil {
-		return fmt.Errorf("write ServicePlan %s: %w", name, err)
-	}
-	got.SetManagedFields(nil)
-	p.mu.Lock()
-	if isNewer(got, p.objects[name]) {
-		p.store(got)
-	}
-	p.mu.Unlock()
-	return nil
-}

@@ -71,7 +71,8 @@ func (s *Standby) Run(ctx context.Context) { s.standby.Run(ctx) }
 func (s *Standby) Missing() error { return s.standby.Missing() }
 
 // maxPublishedBackends is the limit of backends of a Service with interconnect. With more, a ServicePlan may be larger
-// than what the API server stores (1.5 MiB); a backend takes up to 90 bytes and up to two slots.
+// than what the API server stores (1.5 MiB); a backend takes some 60 to 120 bytes and up to two slots, which zones.Fit
+// omits if need be.
 const maxPublishedBackends = 8000
 
 // publishedTogether is how many ServicePlans of one namespace are written before those of others that have changed

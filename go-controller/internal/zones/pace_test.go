@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
+)
+
+// loadKinds reads the kinds once, outside of all bubbles.
+var loadKinds = sync.OnceValues(func() (apiserver.Kinds, error) {
+	return apiserver.LoadKinds("../../../dist/manifests/crds")
+})
+
+// publishing is a Publisher that a runner drives, with an API server.
+type publishing struct {
+	runner *loop.Runner
+	p      *Publisher
+	// written is how many bytes were sent to the API server of the ServicePlans of namespace wide.
+	written atomic.Int64
+	next    http.RoundTripper
+}
+
+func (b *publishing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/serviceplans/wide.") && r.Method == http.MethodPut {
+		b.written.Add(r.ContentLength)
+	}
+	return b.next.RoundTrip(r)
+}
+
+// withPublisher calls f in a bubble.
+func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
+	t.Helper()
+	kinds, err := loadKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server, err := apiserver.New(kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &publishing{}
+		config := server.Client("controller").Config()
+		b.next, config.Transport = config.Transport, b
+		clients, err := kube.NewClients(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.p = New(Options{Clients: clients, Drifted: func() { t.Error("drift") }})
+		b.p.pace = newPace(paceRate/scale, paceBurst/scale)
+		b.runner = loop.New(b.p, loop.Options{NamespaceBatch: 200})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := b.p.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		running.Go(func() { b.runner.Run(ctx) })
+		<-b.p.Synced()
+		b.runner.Set(&plan.Topology{}, nil, nil)
+		f(t, b)
+		cancel()
+		running.Wait()
+	})
+}
+
+// published returns the plan of a Service that is published after what need not wait, nil if there is none.
+func (b *publishing) published(key world.Key) *v1alpha1.ServicePlanSpec {
+	time.Sleep(10 * time.Millisecond) // a write takes 1 ms
+	synctest.Wait()
+	b.p.mu.Lock()
+	defer b.p.mu.Unlock()
+	if o := b.p.objects[Name(key)]; o != nil {
+		return &o.Spec
+	}
+	return nil
+}
+
+// scale is how much smaller plans and figures are in these tests. A large plan has large backends and 1.2 MB / scale.
+const (
+	scale = 10
+	large = 5000 / scale
+)
+
+// plans returns the plans of Services with the given number of backends. Those of another version have other backends.
+func plans(namespace string, services, backends, version int) map[world.Key]*plan.Service {
+	out := map[world.Key]*plan.Service{}
+	for i := range services {
+		key := world.Key{Namespace: namespace, Name: fmt.Sprintf("web-%d", i)}
+		vip := netip.AddrFrom4([4]byte{10, 50, byte(len(namespace)), byte(i)})
+		l := plan.Listener{VIP: vip, Protocol: world.TCP, Port: 80}
+		for n := range backends {
+			l.Backends = append(l.Backends, plan.Backend{Node: strings.Repeat("n", 200), Addr: netip.AddrPortFrom(
+				netip.AddrFrom4([4]byte{10, 244, byte(n >> 8), byte(n)}), uint16(8000+version))})
+		}
+		out[key] = &plan.Service{Key: key, VIPs: []plan.VIP{{Addr: vip, Shard: world.ShardID{Domain: "lan"}}},
+			Listeners: []plan.Listener{l}}
+	}
+	return out
+}
+
+// isVersion reports whether a plan is that of plans with this version.
+func isVersion(s *v1alpha1.ServicePlanSpec, version int) bool {
+	return s != nil && len(s.Listeners) == 1 && len(s.Listeners[0].Backends) > 0 &&
+		strings.HasSuffix(s.Listeners[0].Backends[0].Address, fmt.Sprint(":", 8000+version))
+}
+
+// A tenant with large Services changes all of them each second. What is written of them is limited. Another tenant's
+// Services, and small ones, are written at once. In the end, the newest plans are published.
+func TestPlansOfANamespaceArePaced(t *testing.T) {
+	withPublisher(t, func(t *testing.T, b *publishing) {
+		const services, seconds = 4, 6
+		small := world.Key{Namespace: "wide", Name: "small"}
+		other := world.Key{Namespace: "other", Name: "web-0"}
+		for version := range seconds {
+			changed := plans("wide", services, large, version)
+			for key, p := range plans("other", 1, large, version) {
+				changed[key] = p
+			}
+			changed[small] = plans("wide", 1, 100, version)[world.Key{Namespace: "wide", Name: "web-0"}]
+			changed[small].Key = small
+			b.runner.Change(changed)
+			for _, key := range []world.Key{small, other} {
+				if !isVersion(b.published(key), version) {
+					t.Errorf("version %d of %s is not published", version, key)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if most := int64(paceBurst+(seconds+1)*paceRate) / scale; b.written.Load() > most {
+			t.Errorf("%d bytes were written in %d seconds, want at most %d", b.written.Load(), seconds, most)
+		}
+		time.Sleep(2 * services * time.Second)
+		for key := range plans("wide", services, 0, 0) {
+			if !isVersion(b.published(key), seconds-1) {
+				t.Errorf("the newest plan of %s is not published", key)
+			}
+			if got := b.runner.Result(key); got == nil || got.Err != nil || got.Postponed {
+				t.Errorf("result of %s: %+v", key, got)
+			}
+		}
+	})
+}
+
+// A plan that waits while the published one has an address that the Service gave up would take another Service's
+// clients. It is written before others or, if there are too many, the published one is deleted until its turn.
+func TestAddressesAreFreedAtOnce(t *testing.T) {
+	withPublisher(t, func(t *testing.T, b *publishing) {
+		const services = 4
+		moved := func(version int) map[world.Key]*plan.Service {
+			all := plans("wide", services, large, version)
+			for key, p := range all {
+				p.VIPs[0].Addr = netip.AddrFrom4([4]byte{10, 60, byte(version), p.VIPs[0].Addr.As4()[3]})
+				p.Listeners[0].VIP, all[key] = p.VIPs[0].Addr, p
+			}
+			return all
+		}
+		deleted := 0
+		for version := range 5 {
+			all := moved(version)
+			b.runner.Change(all)
+			for key, p := range all {
+				switch s := b.published(key); {
+				case s == nil && version <= 2: // those of the first version have another limit
+					t.Errorf("version %d of %s is not published", version, key)
+				case s == nil:
+					deleted++
+				case s.VIPs[0].Address != p.VIPs[0].Addr.String():
+					t.Errorf("version %d of %s: published with address %s", version, key, s.VIPs[0].Address)
+				}
+			}
+		}
+		if most := int64(3*paceBurst) / scale; deleted == 0 || b.written.Load() > most {
+			t.Errorf("%d plans without a turn, %d bytes written at once, want at most %d", deleted, b.written.Load(), most)
+		}
+		time.Sleep(2 * services * time.Second)
+		for key, p := range moved(4) {
+			if s := b.published(key); s == nil || s.VIPs[0].Address != p.VIPs[0].Addr.String() || !isVersion(s, 4) {
+				t.Errorf("%s has no address when it is due", key)
+			}
+		}
+	})
+}
+
+// A Service that is deleted is removed at once, whether its plan was written or waits.
+func TestDeletionIsNotPaced(t *testing.T) {
+	withPublisher(t, func(t *testing.T, b *publishing) {
+		const services = 10
+		b.runner.Change(plans("wide", services, large, 0))
+		waiting := 0
+		for key := range plans("wide", services, 0, 0) {
+			if b.published(key) == nil {
+				waiting++
+			}
+		}
+		if waiting == 0 {
+			t.Error("no plan waits")
+		}
+		gone := map[world.Key]*plan.Service{}
+		for key := range plans("wide", services, 0, 0) {
+			gone[key] = nil
+		}
+		b.runner.Change(gone)
+		for key := range gone {
+			if b.published(key) != nil {
+				t.Errorf("%s is still published", key)
+			}
+		}
+		if results := b.runner.Results(); len(results) > 0 {
+			t.Errorf("%d results", len(results))
+		}
+	})
+}
+
+// A plan that is too large for etcd stays an error until the Service is smaller. It is published without listeners.
+func TestTooLargePlanIsAnError(t *testing.T) {
+	withPublisher(t, func(t *testing.T, b *publishing) {
+		b.p.pace = newPace(paceRate, paceBurst)
+		p := wide(8000, 1, 10, true)
+		b.runner.Change(map[world.Key]*plan.Service{p.Key: p})
+		if s := b.published(p.Key); s == nil || len(s.Listeners) != 8000 || b.runner.Result(p.Key).Err != nil {
+			t.Error("it is not published when it fits")
+		}
+		b.runner.Change(map[world.Key]*plan.Service{p.Key: wide(8000, 1, 250, true)})
+		s, got := b.published(p.Key), b.runner.Result(p.Key)
+		if s == nil || len(s.VIPs) != 1 || s.Listeners != nil || got.Err == nil ||
+			!strings.Contains(got.Err.Error(), "fewer ports or endpoints") {
+			t.Errorf("published %.200v, result %.200v", s, got)
+		}
+	})
+}
+
+// A rolling update of a Service with 100 backends whose pods all change in one second is not delayed.
+func TestRollingUpdateIsNotPaced(t *testing.T) {
+	p, now := newPace(paceRate, paceBurst), time.Unix(1000, 0)
+	for version := range 400 {
+		for key, want := range plans("wide", 1, 100, version) {
+			spec := Encode(want, nil)
+			if due := p.next(key, sizeOf(&spec), false, now); due.After(now) {
+				t.Fatalf("change %d waits for %v", version, due.Sub(now))
+			}
+			p.forget(key)
+		}
+	}
+	if p.prune(now); len(p.limits) != 1 {
+		t.Errorf("%d limits", len(p.limits))
+	}
+	if p.prune(now.Add(20 * time.Second)); len(p.limits) != 0 {
+		t.Errorf("%d limits after all of them were written", len(p.limits))
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// writeTimeout is how long the API server has to respond to a write.
+const writeTimeout = 10 * time.Second
+
+// publish writes the plan of one Service, or deletes it if there is none. It omits the addresses of shards without
+// an ordinal, and returns an error for them. If the plan must wait, it is Postponed: the zones have the published one
+// until then, or none if the plan no longer has all of its addresses and ports.
+func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
+	name := Name(key)
+	p.mu.Lock()
+	have, unnumbered := p.objects[name], p.unnumbered
+	if want == nil {
+		delete(p.wanted, name)
+		p.pace.forget(key)
+	}
+	p.mu.Unlock()
+	switch {
+	case want == nil && have == nil:
+		return nil
+	case want == nil:
+		return p.remove(ctx, have)
+	}
+	left := dataplane.ShardsError{}
+	want = want.Only(func(v plan.VIP) bool {
+		why, without := unnumbered[v.Shard]
+		if without {
+			left[v.Shard] = why
+		}
+		return !without
+	})
+	var published *v1alpha1.ServicePlanSpec
+	if have != nil {
+		published = &have.Spec
+	}
+	spec, tooLarge := Fit(want, published)
+	if have == nil || !equality.Semantic.DeepEqual(*published, spec) {
+		if err := p.writeInTurn(ctx, key, have, spec); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	p.wanted[name] = &spec
+	p.pace.forget(key)
+	p.mu.Unlock()
+	if len(left) > 0 {
+		return left
+	}
+	return tooLarge
+}
+
+// writeInTurn writes a ServicePlan if it need not wait, and otherwise returns when it may be written.
+func (p *Publisher) writeInTurn(ctx context.Context, key world.Key, have *v1alpha1.ServicePlan,
+	spec v1alpha1.ServicePlanSpec) error {
+	name := Name(key)
+	free := have != nil && frees(&have.Spec, &spec)
+	urgent := free || have != nil && !equality.Semantic.DeepEqual(have.Spec.SourceRanges, spec.SourceRanges)
+	now := time.Now()
+	p.mu.Lock()
+	due := p.pace.next(key, sizeOf(&spec), urgent, now)
+	waits := due.After(now)
+	switch {
+	case !waits:
+		p.wanted[name] = &spec
+	case free:
+		delete(p.wanted, name)
+	}
+	p.mu.Unlock()
+	if !waits {
+		return p.write(ctx, name, have, spec)
+	}
+	if free {
+		if err := p.remove(ctx, have); err != nil {
+			return err
+		}
+	}
+	return dataplane.Postponed{Until: due}
+}
+
+// remove deletes a ServicePlan.
+func (p *Publisher) remove(ctx context.Context, o *v1alpha1.ServicePlan) error {
+	p.mu.Lock()
+	p.deleted[o.UID] = true
+	p.mu.Unlock()
+	defer p.options.Progress()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := p.options.Clients.Plans.Delete(ctx, o.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.UID},
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil { // there may be no report that it is gone
+		delete(p.deleted, o.UID)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ServicePlan %s: %w", o.Name, err)
+	}
+	if known := p.objects[o.Name]; known != nil && known.UID == o.UID {
+		p.forget(o.Name)
+	}
+	return nil
+}
+
+// read replaces what is known of a ServicePlan by what the API server has. After etcd was restored from a backup, no
+// watch may report an object that has not changed since, and the known one is of a time that has not been.
+func (p *Publisher) read(ctx context.Context, name string) error {
+	list, err := p.options.Clients.Plans.List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return fmt.Errorf("read it again: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(name)
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			list.Items[i].SetManagedFields(nil)
+			p.store(&list.Items[i])
+		}
+	}
+	return nil
+}
+
+// write creates or updates a ServicePlan.
+func (p *Publisher) write(ctx context.Context, name string, have *v1alpha1.ServicePlan,
+	spec v1alpha1.ServicePlanSpec) error {
+	var got *v1alpha1.ServicePlan
+	var err error
+	defer p.options.Progress()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if have == nil {
+		got, err = p.options.Clients.Plans.Create(ctx, &v1alpha1.ServicePlan{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	} else {
+		next := have.DeepCopy()
+		next.Spec = spec
+		got, err = p.options.Clients.Plans.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		err = errors.Join(err, p.read(ctx, name))
+	}
+	if err != nil {
+		return fmt.Errorf("write ServicePlan %s: %w", name, err)
+	}
+	got.SetManagedFields(nil)
+	p.mu.Lock()
+	if isNewer(got, p.objects[name]) {
+		p.store(got)
+	}
+	p.mu.Unlock()
+	return nil
+}
