@@ -34,12 +34,15 @@ func (al *allocator) keepExternals(owns []ownership) []external {
 			continue
 		}
 		out[i].claims = make([]claimed, len(s.ExternalIPs))
-		own := al.heldExternals(i)
+		own, remarks := al.heldExternals(i), 0
 		for j, a := range s.ExternalIPs {
 			c := &out[i].claims[j]
 			c.allocated = *owns[i].has.of(world.FamilyOf(a)) == a
-			if own[a] {
-				al.keepExternal(i, a, c)
+			if !own[a] {
+				continue
+			}
+			if al.keepExternal(i, a, c, remarks < maxRemarks); c.message != "" {
+				remarks++
 			}
 		}
 	}
@@ -54,7 +57,7 @@ func (al *allocator) assignExternalIPs(out []external) {
 		refused := 0
 		for j, a := range s.ExternalIPs {
 			c := &out[i].claims[j]
-			if c.held || refused >= maxRefused && !al.mayGetExternal(i, a) {
+			if c.held || refused >= maxRemarks && !al.mayGetExternal(i, a) {
 				continue
 			}
 			if al.claim(i, a, c); !c.held {
@@ -66,9 +69,10 @@ func (al *allocator) assignExternalIPs(out []external) {
 }
 
 const (
-	// maxRefused is the number of refused addresses of a Service after which those that it can't have are not explained
-	// any more. Tenants list them without limit, and a message takes longer than all else.
-	maxRefused = 100
+	// maxRemarks is the number of refused addresses of a Service after which those that it can't have are not explained
+	// any more, and that of held addresses with a remark after which a pool that does not admit the Service is no longer
+	// named. Tenants list them without limit, and a message takes longer than all else.
+	maxRemarks = 100
 	// maxExternals is the maximum number of addresses of spec.externalIPs that Services of a namespace get, counted for
 	// each Service. With BGP, each is a route of each node to each router.
 	maxExternals = 10_000
@@ -87,8 +91,8 @@ func (al *allocator) mayGetExternal(service int, a netip.Addr) bool {
 // keepExternal lets a Service keep an address of spec.externalIPs, unless the pool reserves the address for another
 // Service or another holder does not share it. Quota and admission rules of the pool decide about new addresses only,
 // as with allocated addresses. An address that is served for no Service at the moment is taken as well, so that it is
-// not allocated to another one meanwhile.
-func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
+// not allocated to another one meanwhile. Without explain, there is no remark about admission.
+func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed, explain bool) {
 	s, p := al.services[service], al.poolOf(a)
 	reservedFor, reserved := al.reservations[a]
 	if !c.allocated {
@@ -117,9 +121,9 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed) {
 	} else if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s; the Service keeps it as long as it "+
 			"lists it", externalIPsField, why)
-	} else if why := p.admissionError(s); why != "" && !reserved {
+	} else if explain && !reserved && !p.admits(s) {
 		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s: %s; the Service keeps it as long as it "+
-			"lists it", externalIPsField, a, why)
+			"lists it", externalIPsField, a, p.admissionError(s))
 	}
 }
 

@@ -49,3 +49,33 @@ func TestEqualMessagesAreOne(t *testing.T) {
 		t.Errorf("message %q, want %q", got, want)
 	}
 }
+
+// The remarks about addresses of spec.externalIPs that a Service keeps, although its pool does not admit it any more,
+// contain all of its labels. Each pass makes a limited number of them.
+func TestRemarksAboutHeldAddressesAreBounded(t *testing.T) {
+	s := &world.Service{Key: world.Key{Namespace: "shop", Name: "wide"}, Families: []world.Family{world.IPv4},
+		Labels: map[string]string{}}
+	for i := range 10 {
+		s.Labels[fmt.Sprint("label-", i)] = "value"
+	}
+	for i, a := 0, netip.MustParseAddr("10.0.0.1"); i < 2000; i, a = i+1, a.Next() {
+		s.ExternalIPs = append(s.ExternalIPs, a)
+	}
+	s.HeldExternalIPs = s.ExternalIPs
+	w := &world.Snapshot{Services: []*world.Service{s}, Pools: []*world.Pool{{Name: "lan", ExternalIPs: true,
+		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255")}}}}
+	var o ipam.Outcome
+	allocate := func() {
+		o = ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+			Services[s.Key]
+	}
+	admitted := testing.AllocsPerRun(1, allocate)
+	w.Pools[0].Admission = &world.Admission{AnyNamespace: true,
+		Services: []world.Selector{{{Key: "tier", Values: []string{"gold"}}}}}
+	if got := testing.AllocsPerRun(1, allocate); got > admitted+10_000 {
+		t.Errorf("%v allocations, and %v without remarks", got, admitted)
+	}
+	if len(o.HeldExternal) != 2000 || len(o.External) != 2000 || len(o.Message) < 4096 {
+		t.Errorf("%d held, %d served, a message of %d bytes", len(o.HeldExternal), len(o.External), len(o.Message))
+	}
+}
