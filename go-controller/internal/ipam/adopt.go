@@ -114,7 +114,7 @@ func (st *state) reserveExternals() {
 			}
 			if !lists(a) && !st.taken(a) {
 				st.take(a, i)
-				st.leavers[addrInNamespace{a, s.Key.Namespace}]++
+				st.untilWritten[addrInNamespace{a, s.Key.Namespace}]++
 				st.externals[s.Key.Namespace]++
 			}
 		}
@@ -126,7 +126,7 @@ func (st *state) reserveStatus(service int) {
 	for _, a := range st.services[service].Assigned {
 		if !st.holds(a, service) {
 			st.take(a, service)
-			st.leavers[addrInNamespace{a, st.services[service].Key.Namespace}]++
+			st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]++
 		}
 	}
 }

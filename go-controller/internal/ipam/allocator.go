@@ -122,7 +122,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			al.take(a, service)
 		}
 		if before.IsValid() && a != before {
-			al.leave(before, s.Key.Namespace)
+			al.countExchange(before, s.Key.Namespace)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (st *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
 // staysIn reports whether a Service of a namespace has an address of a pool with a quota, and keeps it.
 func (st *state) staysIn(a netip.Addr, namespace string) bool {
 	at := addrInNamespace{a, namespace}
-	return st.inNamespace[at] > st.leavers[at]
+	return st.inNamespace[at] > st.untilWritten[at]
 }
 
 // isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.

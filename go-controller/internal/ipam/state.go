@@ -45,9 +45,9 @@ type state struct {
 	quotaUsed map[quotaKey]int
 	// inNamespace counts the Services of a namespace that have an address of a pool with a quota.
 	inNamespace map[addrInNamespace]int
-	// leavers counts those of them that will not have the address once their status is written. Sharing it with them only
-	// costs as much as a free one.
-	leavers map[addrInNamespace]int
+	// untilWritten counts those of them that have the address only until their status is written. Sharing it with them
+	// only costs as much as a free one.
+	untilWritten map[addrInNamespace]int
 	// listedIn are the addresses of pools with a quota that a Service of a namespace has through spec.externalIPs, or would
 	// have again if it listed them: its condition still shows them.
 	listedIn map[addrInNamespace]bool
@@ -96,7 +96,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotaUsed:          make(map[quotaKey]int),
 		inNamespace:        make(map[addrInNamespace]int),
-		leavers:            make(map[addrInNamespace]int),
+		untilWritten:       make(map[addrInNamespace]int),
 		listedIn:           make(map[addrInNamespace]bool),
 		shardOf:            shardOf,
 	}
@@ -121,9 +121,9 @@ func (st *state) list(a netip.Addr, namespace string) {
 	}
 }
 
-// leave takes an address out of the usage of a namespace, because a Service gets another one for it. It stays taken in
-// this pass, but a Service that shares it now must count: when the next pass begins, it has it alone.
-func (st *state) leave(a netip.Addr, namespace string) {
+// countExchange takes an address out of the usage of a namespace, because a Service gets another one for it. It stays
+// taken in this pass, but a Service that shares it now must count: when the next pass begins, it has it alone.
+func (st *state) countExchange(a netip.Addr, namespace string) {
 	p, at := st.poolOf(a), addrInNamespace{a, namespace}
 	if p == nil || p.Quota == 0 || st.listedIn[at] {
 		return

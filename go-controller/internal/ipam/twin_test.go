@@ -26,8 +26,8 @@ type twin struct {
 	held  map[world.Key][]netip.Addr
 	// allocated are the addresses that Services kept, apart from spec.externalIPs.
 	allocated map[world.Key]map[world.Family]netip.Addr
-	// left are the Services that have got another address for one that they hold until the pass ends.
-	left map[netip.Addr][]*world.Service
+	// exchanged are the Services that have got another address for one that they hold until the pass ends.
+	exchanged map[netip.Addr][]*world.Service
 	// reserved are the Services that hold an address only because their status shows it.
 	reserved map[netip.Addr][]*world.Service
 	// externals are the addresses of spec.externalIPs that are served, heldExternals those that belong to the Service.
@@ -189,7 +189,7 @@ func wants(s *world.Service) []world.Family {
 
 func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
-	t.left, t.reserved = map[netip.Addr][]*world.Service{}, map[netip.Addr][]*world.Service{}
+	t.exchanged, t.reserved = map[netip.Addr][]*world.Service{}, map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	t.allocated = has
 	t.held = held
@@ -232,23 +232,6 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 		out[s.Key] = o
 	}
 	return out
-}
-
-// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
-// whether the status is another controller's.
-func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
-	addrs := t.held[s.Key]
-	if len(addrs) == 0 {
-		addrs, foreign = t.ownOf(s)
-	}
-	for _, a := range addrs {
-		f := world.FamilyOf(a)
-		if slices.Contains(s.Assigned, a) == shown && slices.Contains(wants(s), f) && !has[f].IsValid() && t.fits(s, a) {
-			t.take(s, a)
-			has[f] = a
-		}
-	}
-	return foreign
 }
 
 // join lets a Service share addresses, and returns the families that are still missing.
@@ -363,66 +346,10 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 	}
 	for f, a := range has {
 		if gets[f].IsValid() && gets[f] != a && slices.Contains(wants(s), f) && !t.listedIn(a, s.Key.Namespace) {
-			t.left[a] = append(t.left[a], s)
+			t.exchanged[a] = append(t.exchanged[a], s)
 		}
 	}
 	return gets
-}
-
-// reserve keeps an address that the status of a Service shows from others.
-func (t *twin) reserve(s *world.Service, a netip.Addr) {
-	if !slices.Contains(t.holder[a], s) {
-		t.take(s, a)
-		t.reserved[a] = append(t.reserved[a], s)
-	}
-}
-
-// keepers returns the holders of an address that will have it once all statuses are written.
-func (t *twin) keepers(a netip.Addr) []*world.Service {
-	return slices.DeleteFunc(t.stay(a), func(s *world.Service) bool { return slices.Contains(t.reserved[a], s) })
-}
-
-// stay returns the holders of an address that have not got another one for it.
-func (t *twin) stay(a netip.Addr) []*world.Service {
-	left := func(s *world.Service) bool { return slices.Contains(t.left[a], s) }
-	return slices.DeleteFunc(slices.Clone(t.holder[a]), left)
-}
-
-// spent counts the addresses of a pool that a namespace has, or has had as long as a status shows it.
-func (t *twin) spent(p *world.Pool, namespace string) int {
-	n := 0
-	of := func(o *world.Service) bool { return o.Key.Namespace == namespace }
-	for a := range t.holder {
-		if t.inPool(a) == p && slices.ContainsFunc(t.stay(a), of) {
-			n++
-		}
-	}
-	for a, key := range t.w.Leaving {
-		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.stay(a), of) {
-			n++
-		}
-	}
-	return n
-}
-
-// affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
-// pool.
-func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
-	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
-	spent := t.spent(p, s.Key.Namespace)
-	for _, f := range wants(s) {
-		listed := t.listedIn(had[f], s.Key.Namespace)
-		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
-		left := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
-		if had[f] != gets[f] && t.inPool(had[f]) == p && !left(had[f]) && !slices.ContainsFunc(t.stay(had[f]), remains) {
-			more--
-		}
-		if had[f] != gets[f] && t.inPool(gets[f]) == p && !left(gets[f]) &&
-			!slices.ContainsFunc(t.keepers(gets[f]), neighbour) {
-			more++
-		}
-	}
-	return p.Quota == 0 || more <= 0 || spent+more <= p.Quota
 }
 
 func (t *twin) elsewhere(s *world.Service, a netip.Addr) bool {

@@ -170,3 +170,20 @@ func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 		slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
 	return p.Quota == 0 || shares || t.spent(p, s.Key.Namespace) < p.Quota
 }
+
+// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
+// whether the status is another controller's.
+func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
+	addrs := t.held[s.Key]
+	if len(addrs) == 0 {
+		addrs, foreign = t.ownOf(s)
+	}
+	for _, a := range addrs {
+		f := world.FamilyOf(a)
+		if slices.Contains(s.Assigned, a) == shown && slices.Contains(wants(s), f) && !has[f].IsValid() && t.fits(s, a) {
+			t.take(s, a)
+			has[f] = a
+		}
+	}
+	return foreign
+}

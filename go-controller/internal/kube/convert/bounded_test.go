@@ -132,37 +132,38 @@ func TestAddressesWithZonesAreIgnored(t *testing.T) {
 	}
 }
 
-// Each address of spec.externalIPs is examined in each pass.
+// Each address of spec.externalIPs is examined in each pass. An address that the condition does not list would be lost
+// to others after a restart of the controller.
 func TestExternalIPsAreBounded(t *testing.T) {
 	class := v1alpha1.LoadBalancerClass
-	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class}}
-	for i := range 2501 {
-		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("10.60.%d.%d", i>>8, i&255))
-	}
-	const why = "spec.externalIPs: 2501 addresses are more than the limit of 2500"
-	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) > 0 || len(got.Limits) != 1 ||
-		!strings.Contains(got.Limits[0], why) {
-		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
-	}
-	s.Spec.ExternalIPs = s.Spec.ExternalIPs[:2500]
-	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 2500 || len(got.Limits) > 0 {
-		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
-	}
-	// An address that the condition does not list would be lost to others after a restart of the controller.
-	s.Spec.ExternalIPs = nil
-	for i := range 800 {
-		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("2001:1db8:ffff:ffff:ffff:ffff:ffff:%x", 0xf000+i))
-	}
-	const unlisted = "spec.externalIPs: 800 addresses take 32798 bytes in the condition ExternalIPs"
-	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) > 0 || len(got.Limits) != 1 ||
-		!strings.Contains(got.Limits[0], unlisted) {
-		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
-	}
-	s.Spec.ExternalIPs = s.Spec.ExternalIPs[:799]
-	if got, _ := convert.Service(s, nil, convert.Options{}); len(got.ExternalIPs) != 799 || len(got.Limits) > 0 {
-		t.Errorf("%d addresses, limits %q", len(got.ExternalIPs), got.Limits)
+	for _, c := range []struct {
+		n    int
+		addr func(i int) string
+		why  string // in the only limit, or empty if the addresses are within the limits
+	}{
+		{2500, ipv4, ""},
+		{2501, ipv4, "spec.externalIPs: 2501 addresses are more than the limit of 2500"},
+		{799, longIPv6, ""},
+		{800, longIPv6, "spec.externalIPs: 800 addresses take 32798 bytes in the condition ExternalIPs"},
+	} {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class}}
+		for i := range c.n {
+			s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, c.addr(i))
+		}
+		want, limits := c.n, 0
+		if c.why != "" {
+			want, limits = 0, 1
+		}
+		got, _ := convert.Service(s, nil, convert.Options{})
+		if len(got.ExternalIPs) != want || len(got.Limits) != limits || limits > 0 && !strings.Contains(got.Limits[0], c.why) {
+			t.Errorf("%d addresses: %d are left, limits %q", c.n, len(got.ExternalIPs), got.Limits)
+		}
 	}
 }
+
+func ipv4(i int) string { return fmt.Sprintf("10.60.%d.%d", i>>8, i&255) }
+
+func longIPv6(i int) string { return fmt.Sprintf("2001:1db8:ffff:ffff:ffff:ffff:ffff:%x", 0xf000+i) }
 
 // Reading ranges takes longer than all else, and a status write of ours is one more reading.
 func TestListedSourceRangesAreLimited(t *testing.T) {

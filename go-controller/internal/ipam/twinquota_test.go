@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ipam_test
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// reserve keeps an address that the status of a Service shows from others.
+func (t *twin) reserve(s *world.Service, a netip.Addr) {
+	if !slices.Contains(t.holder[a], s) {
+		t.take(s, a)
+		t.reserved[a] = append(t.reserved[a], s)
+	}
+}
+
+// keepers returns the holders of an address that will have it once all statuses are written.
+func (t *twin) keepers(a netip.Addr) []*world.Service {
+	return slices.DeleteFunc(t.stay(a), func(s *world.Service) bool { return slices.Contains(t.reserved[a], s) })
+}
+
+// stay returns the holders of an address that have not got another one for it.
+func (t *twin) stay(a netip.Addr) []*world.Service {
+	exchanged := func(s *world.Service) bool { return slices.Contains(t.exchanged[a], s) }
+	return slices.DeleteFunc(slices.Clone(t.holder[a]), exchanged)
+}
+
+// spent counts the addresses of a pool that a namespace has, or has had as long as a status shows it.
+func (t *twin) spent(p *world.Pool, namespace string) int {
+	n := 0
+	of := func(o *world.Service) bool { return o.Key.Namespace == namespace }
+	for a := range t.holder {
+		if t.inPool(a) == p && slices.ContainsFunc(t.stay(a), of) {
+			n++
+		}
+	}
+	for a, key := range t.w.Leaving {
+		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.stay(a), of) {
+			n++
+		}
+	}
+	return n
+}
+
+// affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
+// pool.
+func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
+	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
+	spent := t.spent(p, s.Key.Namespace)
+	for _, f := range wants(s) {
+		listed := t.listedIn(had[f], s.Key.Namespace)
+		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
+		leaving := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !leaving(had[f]) && !slices.ContainsFunc(t.stay(had[f]), remains) {
+			more--
+		}
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !leaving(gets[f]) &&
+			!slices.ContainsFunc(t.keepers(gets[f]), neighbour) {
+			more++
+		}
+	}
+	return p.Quota == 0 || more <= 0 || spent+more <= p.Quota
+}
