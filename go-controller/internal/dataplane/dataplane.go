@@ -53,7 +53,8 @@ func (e ShardsError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Postponed is the error of a change that is to be made at a later time, with the newest plan of then. It is no failure.
+// Postponed is the error of a change that is to be made at a later time, with the newest plan of then. It is no
+// failure. If there is no plan any more, the Service is removed at once.
 type Postponed struct{ Until time.Time }
 
 func (e Postponed) Error() string { return "postponed until " + e.Until.Format(time.RFC3339) }

@@ -43,17 +43,11 @@ func (r *Runner) waits(k world.Key) bool {
 	return ok && time.Now().Before(p.until) && Equal(p.plan, r.want.plans[k])
 }
 
-// markPostponedDirty marks the Services dirty whose change has been postponed long enough. It forgets the others that
-// are gone without having been applied.
+// markPostponedDirty marks the Services dirty whose change has been postponed long enough. A Service that is gone
+// before its first plan was applied is removed: the dataplane may have counted on it.
 func (r *Runner) markPostponedDirty(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for k, p := range r.postponed {
-		_, applied := r.results[k]
-		switch {
-		case !applied && r.want.plans[k] == nil:
-			delete(r.postponed, k)
-		case !now.Before(p.until):
+		if !now.Before(p.until) || r.want.plans[k] == nil {
 			r.dirty[k] = struct{}{}
 		}
 	}

@@ -66,12 +66,14 @@ func TestPostponedChangeOfAGoneServiceIsForgotten(t *testing.T) {
 		expectPort(t, "another Service of the namespace", d, key(0), 81)
 		r.Set(topology("physnet"), plans{key(1): service(1, 80), key(0): service(0, 82)}, nil)
 		expectPort(t, "another Service of the namespace, with a whole state", d, key(0), 82)
+		before := d.Calls().Changes
 		r.Change(plans{key(1): nil})
 		synctest.Wait()
+		expect(t, "removals, so that the dataplane does not count on the change", d.Calls().Changes-before, 1)
 		expect(t, "result", r.Result(key(1)), nil)
 		expect(t, "results", len(r.Results()), 1)
 
-		before := d.Calls().Changes
+		before = d.Calls().Changes
 		d.Postpone(key(0), time.Now().Add(time.Second))
 		r.Change(plans{key(0): service(0, 83)})
 		synctest.Wait()

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -28,13 +26,15 @@ const (
 	smallPlan = 64 << 10
 )
 
-// pace limits what is written of ServicePlans. It must not be used concurrently.
+// pace limits what is written of ServicePlans. Only plans that are written or wait count, each with its newest size. It
+// must not be used concurrently.
 type pace struct {
-	rate   rate.Limit // bytes per second
-	burst  int        // bytes
-	limits map[pacedPlans]*rate.Limiter
-	// due are the plans that wait, or could not be written when they were due, and from when on each may be written.
-	due map[world.Key]time.Time
+	bytesPerSecond, burst int
+	// paid is when plans would have been written if each had waited for its bytes. It may be up to burst bytes in the
+	// past.
+	paid map[pacedPlans]time.Time
+	// turns are those of the plans that wait, or could not be written when they were due.
+	turns map[world.Key]turn
 }
 
 // pacedPlans are the plans that share a limit.
@@ -43,38 +43,62 @@ type pacedPlans struct {
 	first     bool
 }
 
-func newPace(bytesPerSecond rate.Limit, burst int) pace {
-	return pace{rate: bytesPerSecond, burst: burst, limits: map[pacedPlans]*rate.Limiter{},
-		due: map[world.Key]time.Time{}}
+// turn is when a plan may be written, and for how long others wait for it.
+type turn struct {
+	of   pacedPlans
+	due  time.Time
+	cost time.Duration
+}
+
+func newPace(bytesPerSecond, burst int) pace {
+	return pace{bytesPerSecond, burst, map[pacedPlans]time.Time{}, map[world.Key]turn{}}
 }
 
 // next returns when a plan of this size may be written. After that, forget must be called. A plan that waits keeps its
 // turn when it changes. One that has become urgent may get an earlier one.
 func (p *pace) next(key world.Key, size int, urgent bool, now time.Time) time.Time {
-	due, waits := p.due[key]
-	first := urgent || size <= smallPlan
-	if waits && (!now.Before(due) || !first) {
-		return due
+	is := turn{pacedPlans{key.Namespace, urgent || size <= smallPlan}, now, p.cost(size)}
+	was, waits := p.turns[key]
+	if waits && (!now.Before(was.due) || !is.of.first || p.after(is, now).After(now)) {
+		p.paid[was.of] = p.paid[was.of].Add(is.cost - was.cost)
+		was.cost = is.cost
+		p.turns[key] = was
+		return was.due
 	}
-	of := pacedPlans{key.Namespace, first}
-	limit := p.limits[of]
-	if limit == nil {
-		limit = rate.NewLimiter(p.rate, p.burst)
-		p.limits[of] = limit
+	p.forget(key, false)
+	p.paid[is.of] = p.after(is, now)
+	if p.paid[is.of].After(now) {
+		is.due = p.paid[is.of]
 	}
-	if !waits || limit.TokensAt(now) >= float64(size) {
-		p.due[key] = now.Add(limit.ReserveN(now, size).DelayFrom(now))
-	}
-	return p.due[key]
+	p.turns[key] = is
+	return is.due
 }
 
-// forget ends the turn of a plan: it was written, or need not be.
-func (p *pace) forget(key world.Key) { delete(p.due, key) }
+func (p *pace) cost(size int) time.Duration {
+	return time.Duration(size) * time.Second / time.Duration(p.bytesPerSecond)
+}
 
-// prune frees what is as if it had never been used, and turns that were not taken.
+// after returns what paid is after a turn.
+func (p *pace) after(t turn, now time.Time) time.Time {
+	paid := now.Add(-p.cost(p.burst))
+	if p.paid[t.of].After(paid) {
+		paid = p.paid[t.of]
+	}
+	return paid.Add(t.cost)
+}
+
+// forget ends the turn of a plan. Others don't wait for it if it was not written.
+func (p *pace) forget(key world.Key, written bool) {
+	if t, ok := p.turns[key]; ok && !written {
+		p.paid[t.of] = p.paid[t.of].Add(-t.cost)
+	}
+	delete(p.turns, key)
+}
+
+// prune frees what is as if it had never been used.
 func (p *pace) prune(now time.Time) {
-	maps.DeleteFunc(p.due, func(_ world.Key, due time.Time) bool { return now.Sub(due) > time.Hour })
-	maps.DeleteFunc(p.limits, func(_ pacedPlans, l *rate.Limiter) bool { return l.TokensAt(now) >= float64(p.burst) })
+	full := now.Add(-p.cost(p.burst))
+	maps.DeleteFunc(p.paid, func(_ pacedPlans, paid time.Time) bool { return !paid.After(full) })
 }
 
 // frees reports whether a plan lacks addresses or ports of the published one. Others may get them, and the zones would

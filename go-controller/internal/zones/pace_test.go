@@ -226,6 +226,19 @@ func TestDeletionIsNotPaced(t *testing.T) {
 		if results := b.runner.Results(); len(results) > 0 {
 			t.Errorf("%d results", len(results))
 		}
+		// What was not written delays nothing.
+		one := world.Key{Namespace: "wide", Name: "web-0"}
+		for version := range 10 {
+			b.runner.Change(plans("wide", services, large, version))
+			b.published(one)
+			b.runner.Change(gone)
+			b.published(one)
+		}
+		b.runner.Change(plans("wide", 1, large, 0))
+		time.Sleep(services * time.Second)
+		if b.published(one) == nil {
+			t.Error("a Service waits for those that are gone")
+		}
 	})
 }
 
@@ -256,13 +269,44 @@ func TestRollingUpdateIsNotPaced(t *testing.T) {
 			if due := p.next(key, sizeOf(&spec), false, now); due.After(now) {
 				t.Fatalf("change %d waits for %v", version, due.Sub(now))
 			}
-			p.forget(key)
+			p.forget(key, true)
 		}
 	}
-	if p.prune(now); len(p.limits) != 1 {
-		t.Errorf("%d limits", len(p.limits))
+	if p.prune(now); len(p.paid) != 1 {
+		t.Errorf("%d limits", len(p.paid))
 	}
-	if p.prune(now.Add(20 * time.Second)); len(p.limits) != 0 {
-		t.Errorf("%d limits after all of them were written", len(p.limits))
+	if p.prune(now.Add(20 * time.Second)); len(p.paid) != 0 {
+		t.Errorf("%d limits after all of them were written", len(p.paid))
 	}
+}
+
+// Plans that were to be written of Services that are gone delay no other, and a plan that grows while it waits delays
+// others as one that was as large from the start.
+func TestPlansPayForWhatIsWritten(t *testing.T) {
+	const size = 1_000_000
+	p, now := newPace(paceRate, paceBurst), time.Unix(1000, 0)
+	key := func(i int) world.Key { return world.Key{Namespace: "wide", Name: fmt.Sprint("web-", i)} }
+	expect := func(i, size int, urgent bool, want time.Duration) {
+		t.Helper()
+		if got := p.next(key(i), size, urgent, now).Sub(now); got != want {
+			t.Errorf("Service %d waits for %v, want %v", i, got, want)
+		}
+	}
+	for i := range 10 {
+		expect(i, size, false, 0)
+		p.forget(key(i), true)
+	}
+	for i := range 1000 {
+		expect(10+i, size, false, time.Second)
+		p.forget(key(10+i), false)
+	}
+	expect(1, smallPlan+1, false, p.cost(smallPlan+1))
+	expect(1, size, false, p.cost(smallPlan+1))
+	expect(2, size, false, 2*time.Second)
+	expect(2, size, true, 0)
+	p.forget(key(2), true)
+	expect(3, size, false, 2*time.Second)
+	now = now.Add(time.Hour)
+	expect(3, size, false, 2*time.Second-time.Hour)
+	expect(3, size, false, 2*time.Second-time.Hour)
 }

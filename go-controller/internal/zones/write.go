@@ -31,7 +31,7 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 	have, unnumbered := p.objects[name], p.unnumbered
 	if want == nil {
 		delete(p.wanted, name)
-		p.pace.forget(key)
+		p.pace.forget(key, false)
 	}
 	p.mu.Unlock()
 	switch {
@@ -53,14 +53,15 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 		published = &have.Spec
 	}
 	spec, tooLarge := Fit(want, published)
-	if have == nil || !equality.Semantic.DeepEqual(*published, spec) {
+	changed := have == nil || !equality.Semantic.DeepEqual(*published, spec)
+	if changed {
 		if err := p.writeInTurn(ctx, key, have, spec); err != nil {
 			return err
 		}
 	}
 	p.mu.Lock()
 	p.wanted[name] = &spec
-	p.pace.forget(key)
+	p.pace.forget(key, changed)
 	p.mu.Unlock()
 	if len(left) > 0 {
 		return left

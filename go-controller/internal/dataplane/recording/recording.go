@@ -61,7 +61,7 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	failed := map[world.Key]error{}
 	for _, c := range changes {
 		switch {
-		case time.Now().Before(d.postponed[c.Key]):
+		case c.Want != nil && time.Now().Before(d.postponed[c.Key]):
 			failed[c.Key] = dataplane.Postponed{Until: d.postponed[c.Key]}
 		case d.broken[c.Key]:
 			failed[c.Key] = errors.New("broken by the test")
@@ -103,7 +103,7 @@ func (d *Dataplane) put(key world.Key, s *plan.Service) {
 	d.services[key] = s
 }
 
-// Postpone makes every Apply of the key return dataplane.Postponed until then.
+// Postpone makes every Apply of the key except a removal return dataplane.Postponed until then.
 func (d *Dataplane) Postpone(key world.Key, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
