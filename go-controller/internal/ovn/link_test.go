@@ -186,7 +186,7 @@ func TestFrozenServerDoesNotBlockALargeTransaction(t *testing.T) {
 	t.Parallel()
 	s := serve(t, schema)
 	s.clusterRows(t)
-	d, _ := dial(t, s)
+	d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + s.socket}})
 	configure(t, d, topology(1))
 	frozen := d.nb.conn.Load()
 	// Only for the server that freezes: on a busy machine, it may be as slow later.

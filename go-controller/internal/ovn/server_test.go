@@ -164,17 +164,23 @@ func nodeOf(pod netip.Addr) string {
 	return ""
 }
 
-// dial runs a Dataplane on servers until the test ends and returns it with its events.
+// dial runs a Dataplane on servers until the test ends and returns it with its events. A server that has no processor
+// for a while is not lost.
 func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan EventKind) {
 	t.Helper()
 	o := Options{NB: Endpoint{Address: "unix:" + nb.socket}}
 	for _, s := range sb {
 		o.SB.Address = "unix:" + s.socket
 	}
-	return connect(t, o)
+	return connectFor(t, o, time.Hour)
 }
 
 func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
+	t.Helper()
+	return connectFor(t, o, 0)
+}
+
+func connectFor(t testing.TB, o Options, inactivity time.Duration) (*Dataplane, <-chan EventKind) {
 	t.Helper()
 	events := make(chan EventKind, 1000)
 	o.Changed = func(w EventKind) {
@@ -187,10 +193,9 @@ func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A server that has no processor for a while is not lost.
 	for _, r := range []*replica{d.nb, d.sb} {
 		if r != nil {
-			r.inactivityTimeout.Store(int64(time.Hour))
+			r.inactivityTimeout.Store(int64(inactivity))
 		}
 	}
 	start(t, d)
