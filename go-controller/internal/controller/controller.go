@@ -317,6 +317,7 @@ func (c *Controller) fullPass() {
 	c.fullPassDue.Store(false)
 	c.takeReported()
 	w, left := c.facts.Snapshot(c.cluster)
+	w.Unsettled = c.services.Unsettled() // after the snapshot, which then has all that was written before
 	c.deciding.Beat()
 	w.Now = start
 	known, unreachableAt := c.observe(w)

@@ -113,20 +113,18 @@ func (st *state) reserveExternals() {
 				lists = world.AddrSet(s.ExternalIPs)
 			}
 			if !lists(a) && !st.taken(a) {
-				st.take(a, i)
-				st.untilWritten[addrInNamespace{a, s.Key.Namespace}]++
+				st.reserve(a, i)
 				st.externals[s.Key.Namespace]++
 			}
 		}
 	}
 }
 
-// reserveStatus reserves the addresses that a Service is about to give up until they are no longer in its status.
-func (st *state) reserveStatus(service int) {
-	for _, a := range st.services[service].Assigned {
+// reserveAll reserves the addresses that a Service does not keep until its status does not and will not show them.
+func (st *state) reserveAll(service int, addrs []netip.Addr) {
+	for _, a := range addrs {
 		if !st.holds(a, service) {
-			st.take(a, service)
-			st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]++
+			st.reserve(a, service)
 		}
 	}
 }

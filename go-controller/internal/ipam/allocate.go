@@ -82,10 +82,11 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	for i := range st.services {
 		st.adopt(i, &owns[i], false)
 	}
-	for i := range st.services {
+	for i, s := range st.services {
 		if owns[i].releasesAddr {
-			st.reserveStatus(i)
+			st.reserveAll(i, s.Assigned)
 		}
+		st.reserveAll(i, w.Unsettled[s.Key])
 	}
 	a := &Allocation{Services: make(map[world.Key]Outcome, len(st.services)),
 		allocator: &allocator{state: st, autoAssign: st.autoAssignPools()}}

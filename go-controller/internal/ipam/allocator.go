@@ -118,8 +118,8 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 	}
 	for _, f := range families(s) {
 		a, before := *gets.of(f), *own.of(f)
-		if a.IsValid() && !al.holds(a, service) {
-			al.take(a, service)
+		if a.IsValid() {
+			al.keep(a, service)
 		}
 		if before.IsValid() && a != before {
 			al.countExchange(before, s.Key.Namespace)

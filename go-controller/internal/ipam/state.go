@@ -45,11 +45,12 @@ type state struct {
 	quotaUsed map[quotaKey]int
 	// inNamespace counts the Services of a namespace that have an address of a pool with a quota.
 	inNamespace map[addrInNamespace]int
-	// untilWritten counts those of them that have the address only until their status is written. Sharing it with them
-	// only costs as much as a free one.
+	// reserved are the claims to addresses that the status of the Service shows and that it gives up. untilWritten counts
+	// those of a namespace. To share the address with them only, or to take it back, costs as much as a free one.
+	reserved     map[claim]bool
 	untilWritten map[addrInNamespace]int
-	// listedIn are the addresses of pools with a quota that a Service of a namespace has through spec.externalIPs, or would
-	// have again if it listed them: its condition still shows them.
+	// listedIn are the addresses of pools with a quota that a Service of a namespace has besides another one, through
+	// spec.externalIPs, or would have again after an edit, because its status still shows them.
 	listedIn map[addrInNamespace]bool
 	shardOf  func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
@@ -96,6 +97,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotaUsed:          make(map[quotaKey]int),
 		inNamespace:        make(map[addrInNamespace]int),
+		reserved:           make(map[claim]bool),
 		untilWritten:       make(map[addrInNamespace]int),
 		listedIn:           make(map[addrInNamespace]bool),
 		shardOf:            shardOf,
@@ -111,10 +113,18 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 			st.externals[key.Namespace]++
 		}
 	}
+	for key, addrs := range w.LeavingShared {
+		for _, a := range addrs {
+			st.list(a, key.Namespace)
+			if p := st.poolOf(a); p != nil && p.ExternalIPs {
+				st.externals[key.Namespace]++
+			}
+		}
+	}
 	return st
 }
 
-// list records that a Service of a namespace has an address through spec.externalIPs, or did according to its status.
+// list records that a Service of a namespace has an address besides another one, or may take it back.
 func (st *state) list(a netip.Addr, namespace string) {
 	if p := st.poolOf(a); p != nil && p.Quota > 0 {
 		st.listedIn[addrInNamespace{a, namespace}] = true
@@ -141,6 +151,23 @@ func (st *state) countInNamespace(p *pool, a netip.Addr, namespace string) {
 	at := addrInNamespace{a, namespace}
 	if st.inNamespace[at]++; st.inNamespace[at] == 1 {
 		st.quotaUsed[quotaKey{p.Name, namespace}]++
+	}
+}
+
+// reserve takes an address that a Service gives up, as long as its status shows it.
+func (st *state) reserve(a netip.Addr, service int) {
+	st.take(a, service)
+	st.reserved[claim{a, service}] = true
+	st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]++
+}
+
+// keep assigns an address to a Service that may have it already, or that gave it up.
+func (st *state) keep(a netip.Addr, service int) {
+	if !st.holds(a, service) {
+		st.take(a, service)
+	} else if c := (claim{a, service}); st.reserved[c] {
+		delete(st.reserved, c)
+		st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]--
 	}
 }
 

@@ -203,7 +203,7 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 		t.adopt(s, false, has[s.Key])
 	}
 	for _, s := range services {
-		for _, a := range s.Assigned {
+		for _, a := range append(slices.Clone(s.Assigned), t.w.Unsettled[s.Key]...) {
 			t.reserve(s, a)
 		}
 	}
@@ -290,6 +290,7 @@ func (t *twin) take(s *world.Service, a netip.Addr) {
 	if !slices.Contains(t.holder[a], s) {
 		t.holder[a] = append(t.holder[a], s)
 	}
+	t.reserved[a] = slices.DeleteFunc(t.reserved[a], func(o *world.Service) bool { return o == s })
 }
 
 // fits reports whether all holders of an address would share it with the Service.

@@ -75,6 +75,11 @@ func (t *twin) reserveExternals(services []*world.Service) {
 // listedIn reports whether a Service of a namespace has an address through spec.externalIPs, or had it according to
 // what is known of the last decisions.
 func (t *twin) listedIn(a netip.Addr, namespace string) bool {
+	for key, addrs := range t.w.LeavingShared {
+		if key.Namespace == namespace && slices.Contains(addrs, a) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(t.w.Services, func(s *world.Service) bool {
 		return s.Key.Namespace == namespace && slices.Contains(append(t.ownBefore(s), t.heldExternals[s.Key]...), a)
 	})
@@ -166,8 +171,7 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 
 // pays reports whether the quota of a pool allows one more address.
 func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
-	shares := slices.Contains(t.holder[a], s) ||
-		slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
+	shares := slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
 	return p.Quota == 0 || shares || t.spent(p, s.Key.Namespace) < p.Quota
 }
 

@@ -359,31 +359,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	}
 	w.Domains = f.resolved
 	f.addBGP(w)
-	left := make(map[world.Key]types.UID, len(f.releasing))
-	w.Leaving = map[netip.Addr]world.Key{}
-	for key, s := range f.releasing {
-		left[key] = s.UID
-		given := convert.Given(s)
-		for _, a := range convert.Assigned(s) {
-			if slices.Contains(given, a) {
-				w.Leaving[a] = key
-			}
-		}
-		for _, a := range convert.HeldExternalIPs(s) {
-			w.Leaving[a] = key
-		}
-	}
-	if len(left) > 0 {
-		for _, s := range w.Services {
-			for _, a := range s.Assigned {
-				delete(w.Leaving, a)
-			}
-			for _, a := range s.HeldExternalIPs {
-				delete(w.Leaving, a)
-			}
-		}
-	}
-	return w, left
+	return w, f.addLeaving(w)
 }
 
 func (f *Facts) objects() ([]*v1alpha1.IPAddressPool, []*corev1.Node) {

@@ -55,6 +55,9 @@ type ServiceWriter struct {
 	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
 	// in the meantime, if any.
 	busy map[world.Key]*job
+	// open are the keys whose statuses may differ from the desired ones, and sent the writes without an answer.
+	open map[world.Key]bool
+	sent map[world.Key]*corev1.Service
 }
 
 // NewServiceWriter returns a writer that compares with the objects in facts.
@@ -78,6 +81,8 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		unconfirmed: map[world.Key]written[*corev1.Service]{},
 		paces:       map[world.Key]*pace{},
 		busy:        map[world.Key]*job{},
+		open:        map[world.Key]bool{},
+		sent:        map[world.Key]*corev1.Service{},
 	}
 }
 
@@ -139,6 +144,7 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.open[key] = true
 	have := w.newest(key)
 	return job{key: key, address: have != nil && !s.LeaveIngress && !slices.Equal(convert.Assigned(have), s.Addrs)}
 }
@@ -227,23 +233,26 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	own := have != nil && have == w.unconfirmed[key].object
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
-		w.queue.Forget(j)
+		w.settled(j, want)
 		return
 	}
 	if want.Release == w.ours(have) {
-		w.queue.Forget(j)
+		w.settled(j, want)
 		return // decided for an earlier object; the next decision will follow
 	}
 	if !own && !want.expects(have) {
-		w.queue.Forget(j)
+		w.settled(j, want)
 		w.wake()
 		return
 	}
 	next, changed := want.merged(have, time.Now())
 	if !changed {
-		w.queue.Forget(j)
+		w.settled(j, want)
 		return
 	}
+	w.mu.Lock()
+	w.sent[key] = next
+	w.mu.Unlock()
 	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the
 	// writes in flight when it ends, so that the next leader reads their result.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
@@ -251,6 +260,11 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	got, err := w.client.Services(key.Namespace).UpdateStatus(sending, next, metav1.UpdateOptions{})
 	if ctx.Err() != nil {
 		return
+	}
+	if err == nil || errors.IsNotFound(err) || errors.IsConflict(err) {
+		w.mu.Lock()
+		delete(w.sent, key)
+		w.mu.Unlock()
 	}
 	w.wrote("Service", err)
 	switch {
@@ -277,6 +291,33 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		klog.ErrorS(err, "Failed to write Service status", "service", key.String())
 		w.queue.AddRateLimited(j)
 	}
+}
+
+// settled ends a job for which there is nothing to write.
+func (w *ServiceWriter) settled(j job, want *ServiceStatus) {
+	w.queue.Forget(j)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.want[j.key] == want {
+		delete(w.open, j.key)
+	}
+}
+
+// Unsettled returns the addresses of statuses that earlier decisions want and that may not be written yet, or that a
+// write without an answer contains: they may appear in the API although the next decision does not want them.
+func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[world.Key][]netip.Addr{}
+	for key := range w.open {
+		if want := w.want[key]; want != nil && !want.LeaveIngress && !want.Release {
+			out[key] = slices.Concat(want.Addrs, want.External)
+		}
+	}
+	for key, s := range w.sent {
+		out[key] = slices.Concat(out[key], convert.Assigned(s), convert.HeldExternalIPs(s))
+	}
+	return out
 }
 
 // newest returns our own last write for as long as the informer shows the object that it replaced.

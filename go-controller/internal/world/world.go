@@ -56,8 +56,11 @@ type Snapshot struct {
 	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
 	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until those statuses are
-	// cleared. Addresses that the status of a served Service contains are omitted.
-	Leaving map[netip.Addr]Key
+	// cleared. LeavingShared are those that the status of a served Service contains as well.
+	Leaving       map[netip.Addr]Key
+	LeavingShared map[Key][]netip.Addr
+	// Unsettled are the addresses in statuses that earlier decisions wanted, as long as their writes may still arrive.
+	Unsettled map[Key][]netip.Addr
 	// HeldExternalIPs are the addresses of spec.externalIPs that Services hold according to decisions of ours that are
 	// not yet in their statuses (Service.HeldExternalIPs).
 	HeldExternalIPs map[Key][]netip.Addr

@@ -145,6 +145,13 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	if s.chance(12) {
 		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
+	if of := w.Services[s.N(len(w.Services))].Assigned; len(of) > 0 {
+		w.LeavingShared = map[world.Key][]netip.Addr{{Namespace: "ns", Name: "shares"}: of}
+	}
+	if s.chance(3) {
+		of := w.Services[s.N(len(w.Services))].Key
+		w.Unsettled = map[world.Key][]netip.Addr{of: {s.addr(s.family())}}
+	}
 	return w, held
 }
 

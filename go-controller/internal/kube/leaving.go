@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// addLeaving adds the addresses of Services that are no longer ours but still have our status, and returns the UIDs of
+// these Services.
+func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
+	left := make(map[world.Key]types.UID, len(f.releasing))
+	w.Leaving, w.LeavingShared = map[netip.Addr]world.Key{}, map[world.Key][]netip.Addr{}
+	if len(f.releasing) == 0 {
+		return left
+	}
+	served := map[netip.Addr]bool{}
+	for _, s := range w.Services {
+		for _, a := range s.Assigned {
+			served[a] = true
+		}
+		for _, a := range s.HeldExternalIPs {
+			served[a] = true
+		}
+	}
+	for key, s := range f.releasing {
+		left[key] = s.UID
+		given := convert.Given(s)
+		ours := slices.DeleteFunc(convert.Assigned(s), func(a netip.Addr) bool { return !slices.Contains(given, a) })
+		for _, a := range slices.Concat(ours, convert.HeldExternalIPs(s)) {
+			if served[a] {
+				w.LeavingShared[key] = append(w.LeavingShared[key], a)
+			} else {
+				w.Leaving[a] = key
+			}
+		}
+	}
+	return left
+}
