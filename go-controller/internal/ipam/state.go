@@ -102,26 +102,28 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		listedIn:           make(map[addrInNamespace]bool),
 		shardOf:            shardOf,
 	}
-	// They are the namespace's until no status shows them: a Service may be served again before, and gets them back.
 	for a, key := range w.Leaving {
-		p := st.poolOf(a)
-		if p == nil {
-			continue
-		}
-		st.countInNamespace(p, a, key.Namespace)
-		if p.ExternalIPs {
-			st.externals[key.Namespace]++
-		}
+		st.countLeaving(a, key.Namespace)
 	}
 	for key, addrs := range w.LeavingShared {
 		for _, a := range addrs {
-			st.list(a, key.Namespace)
-			if p := st.poolOf(a); p != nil && p.ExternalIPs {
-				st.externals[key.Namespace]++
-			}
+			st.countLeaving(a, key.Namespace)
 		}
 	}
 	return st
+}
+
+// countLeaving counts an address of a Service that is no longer served. It is the namespace's until no status shows it:
+// the Service may be served again before, and gets it back.
+func (st *state) countLeaving(a netip.Addr, namespace string) {
+	p := st.poolOf(a)
+	if p == nil {
+		return
+	}
+	st.countInNamespace(p, a, namespace)
+	if p.ExternalIPs {
+		st.externals[namespace]++
+	}
 }
 
 // list records that a Service of a namespace has an address besides another one, or may take it back.

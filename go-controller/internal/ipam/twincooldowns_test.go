@@ -29,15 +29,18 @@ func (t *twin) startCooldowns() {
 			}
 		}
 		list = byRelease(list)
-		for i, l := range list {
-			latest := map[netip.Addr]bool{}
-			for _, other := range list[:i+1] {
-				latest[other.Addr] = latest[other.Addr] || other.Service.Namespace == l.Service.Namespace
+		kept := map[string]map[netip.Addr]bool{}
+		for _, l := range list {
+			of := kept[l.Service.Namespace]
+			if p.Quota > 0 && len(of) == p.Quota && !of[l.Addr] {
+				continue
 			}
-			maps.DeleteFunc(latest, func(_ netip.Addr, own bool) bool { return !own })
-			if p.Quota == 0 || len(latest) <= p.Quota {
-				t.cooldowns = append(t.cooldowns, l)
+			if of == nil {
+				of = map[netip.Addr]bool{}
+				kept[l.Service.Namespace] = of
 			}
+			of[l.Addr] = true
+			t.cooldowns = append(t.cooldowns, l)
 		}
 	}
 }

@@ -75,11 +75,6 @@ func (t *twin) reserveExternals(services []*world.Service) {
 // listedIn reports whether a Service of a namespace has an address through spec.externalIPs, or had it according to
 // what is known of the last decisions.
 func (t *twin) listedIn(a netip.Addr, namespace string) bool {
-	for key, addrs := range t.w.LeavingShared {
-		if key.Namespace == namespace && slices.Contains(addrs, a) {
-			return true
-		}
-	}
 	return slices.ContainsFunc(t.w.Services, func(s *world.Service) bool {
 		return s.Key.Namespace == namespace && slices.Contains(append(t.ownBefore(s), t.heldExternals[s.Key]...), a)
 	})

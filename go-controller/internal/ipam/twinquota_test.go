@@ -3,6 +3,7 @@
 package ipam_test
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -37,27 +38,41 @@ func (t *twin) spent(p *world.Pool, namespace string) int {
 			n++
 		}
 	}
-	for a, key := range t.w.Leaving {
-		if t.inPool(a) == p && key.Namespace == namespace && !slices.ContainsFunc(t.stay(a), of) {
+	for a := range t.leavesBehind(namespace) {
+		if t.inPool(a) == p && !slices.ContainsFunc(t.stay(a), of) {
 			n++
 		}
 	}
 	return n
 }
 
+// leavesBehind returns the addresses in statuses of Services of a namespace that are no longer served.
+func (t *twin) leavesBehind(namespace string) map[netip.Addr]bool {
+	out := map[netip.Addr]bool{}
+	for a, key := range t.w.Leaving {
+		out[a] = out[a] || key.Namespace == namespace
+	}
+	for key, addrs := range t.w.LeavingShared {
+		for _, a := range addrs {
+			out[a] = out[a] || key.Namespace == namespace
+		}
+	}
+	maps.DeleteFunc(out, func(_ netip.Addr, of bool) bool { return !of })
+	return out
+}
+
 // affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
 // pool.
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
-	spent := t.spent(p, s.Key.Namespace)
+	spent, leaving := t.spent(p, s.Key.Namespace), t.leavesBehind(s.Key.Namespace)
 	for _, f := range wants(s) {
 		listed := t.listedIn(had[f], s.Key.Namespace)
 		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
-		leaving := func(a netip.Addr) bool { return t.w.Leaving[a].Namespace == s.Key.Namespace }
-		if had[f] != gets[f] && t.inPool(had[f]) == p && !leaving(had[f]) && !slices.ContainsFunc(t.stay(had[f]), remains) {
+		if had[f] != gets[f] && t.inPool(had[f]) == p && !leaving[had[f]] && !slices.ContainsFunc(t.stay(had[f]), remains) {
 			more--
 		}
-		if had[f] != gets[f] && t.inPool(gets[f]) == p && !leaving(gets[f]) &&
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !leaving[gets[f]] &&
 			!slices.ContainsFunc(t.keepers(gets[f]), neighbour) {
 			more++
 		}

@@ -214,8 +214,16 @@ func TestExternalIPsOfRemovedServicesLeave(t *testing.T) {
 	sharer := serviceOf(corev1.ServiceTypeLoadBalancer)
 	sharer.Name, sharer.Status = "sharer", left.Status
 	f.setService(nil, sharer)
-	if w, _ := f.Snapshot(world.Cluster{}); len(w.Leaving) != 0 {
-		t.Errorf("%v leave though another Service has them", w.Leaving)
+	if w, _ := f.Snapshot(world.Cluster{}); len(w.Leaving) != 0 || !slices.Contains(w.LeavingShared[key], addr) {
+		t.Errorf("%v leave alone, %v with another Service", w.Leaving, w.LeavingShared)
+	}
+	// The other one is no longer served either.
+	both := sharer.DeepCopy()
+	both.Spec.Type = corev1.ServiceTypeClusterIP
+	f.setService(sharer, both)
+	first, second := world.Key{Namespace: "shop", Name: "sharer"}, key
+	if w, _ := f.Snapshot(world.Cluster{}); w.Leaving[addr] != first || !slices.Contains(w.LeavingShared[second], addr) {
+		t.Errorf("%v leave, %v as well", w.Leaving, w.LeavingShared)
 	}
 }
 

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -29,12 +30,13 @@ func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 			served[a] = true
 		}
 	}
-	for key, s := range f.releasing {
+	for _, key := range slices.SortedFunc(maps.Keys(f.releasing), world.Key.Compare) {
+		s := f.releasing[key]
 		left[key] = s.UID
 		given := convert.Given(s)
 		ours := slices.DeleteFunc(convert.Assigned(s), func(a netip.Addr) bool { return !slices.Contains(given, a) })
 		for _, a := range slices.Concat(ours, convert.HeldExternalIPs(s)) {
-			if served[a] {
+			if _, leaves := w.Leaving[a]; served[a] || leaves {
 				w.LeavingShared[key] = append(w.LeavingShared[key], a)
 			} else {
 				w.Leaving[a] = key

@@ -74,6 +74,10 @@ type ConflictReport struct {
 // defaultReportTime is how long a report without a duration is valid.
 const defaultReportTime = 40 * time.Second
 
+// maxReportTime is the longest time that counts, that of the report of a node that is no gateway: one that is taken
+// over must not seem to report long after it is gone.
+const maxReportTime = 15 * time.Minute
+
 // ReadReport converts a report. Invalid parts are ignored: they must not take a gateway out of service. Texts are
 // truncated to 256 bytes.
 func ReadReport(l *coordinationv1.Lease) Report {
@@ -123,7 +127,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 // ReportTime returns how long a report is valid after it was renewed.
 func ReportTime(l *coordinationv1.Lease) time.Duration {
 	if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
-		return time.Duration(*s) * time.Second
+		return min(time.Duration(*s)*time.Second, maxReportTime)
 	}
 	return defaultReportTime
 }

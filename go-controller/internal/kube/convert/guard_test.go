@@ -5,6 +5,9 @@ package convert_test
 import (
 	"net/netip"
 	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -24,5 +27,17 @@ func TestManyAddressesOfAnAgentAreNotCopiedForEach(t *testing.T) {
 	}
 	if is := convert.WithReport(n, r); len(is.Addrs) != 1000 || len(is.Links) != 1000 || len(n.Addrs)+len(n.Links) > 0 {
 		t.Errorf("%d addresses and %d links", len(is.Addrs), len(is.Links))
+	}
+}
+
+// A node decides how long its report is valid, within limits: a lost node must not seem to report.
+func TestReportsExpire(t *testing.T) {
+	for seconds, want := range map[int32]time.Duration{
+		-1: 40 * time.Second, 0: 40 * time.Second, 41: 41 * time.Second, 900: 15 * time.Minute, 2147483647: 15 * time.Minute,
+	} {
+		lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds}}
+		if got := convert.ReportTime(lease); got != want {
+			t.Errorf("%d s: %v, want %v", seconds, got, want)
+		}
 	}
 }
