@@ -21,7 +21,8 @@ func (l *Layout) For(node string) []Session {
 	unions := map[string]Attributes{}
 	var sessions []Session
 	for _, p := range l.peersOf(n) {
-		s := Session{Peer: p.Name, Neighbor: neighbor(p, n), BFD: watched(p, n), Leaving: n.Draining != "" || l.Off() != ""}
+		s := Session{Peer: p.Name, Neighbor: neighbor(p, n), BFD: watched(p, n), Leaving: n.Draining != "" || l.Off() != "",
+			FRRK8s: p.FRRK8s}
 		s.Routes = l.routes(n, p, s.Neighbor, offers, unions)
 		sessions = append(sessions, s)
 	}

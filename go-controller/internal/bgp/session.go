@@ -21,6 +21,9 @@ type Session struct {
 	// Leaving means that the node drains or BGP is disabled. The routes get the community GRACEFUL_SHUTDOWN (RFC
 	// 8326) and are withdrawn a little later. Then the session is closed and stays closed as long as Leaving is true.
 	Leaving bool
+	// FRRK8s means that frr-k8s has the session, not the daemon of the node. Next hops, MED and prepending of its Routes
+	// have no effect.
+	FRRK8s bool
 }
 
 // Neighbor is the configuration of a session. SameSession reports whether two Neighbors are those of the same

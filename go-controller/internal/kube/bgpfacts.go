@@ -31,8 +31,9 @@ type bgpFacts struct {
 	recovered map[string]*time.Timer
 	// stopped are the timers until which routers keep the routes of nodes whose daemon was stopped.
 	stopped map[string]*time.Timer
-	// read is the conversion of the objects; nil after a change.
-	read *bgpRead
+	// read is the conversion of the objects; nil after a change. frrState is what was known of frr-k8s then.
+	read     *bgpRead
+	frrState string
 }
 
 type bgpRead struct {
@@ -148,8 +149,9 @@ func (f *Facts) setSessions(name string) bool {
 
 // addBGP adds the BGP objects to a snapshot.
 func (f *Facts) addBGP(w *world.Snapshot) {
+	w.FRR = f.readFRR()
 	if f.bgp.read == nil {
-		f.bgp.read = f.readBGP()
+		f.bgp.read = f.readBGP(w.FRR)
 	}
 	w.Peers, w.Advertisements, w.Communities = f.bgp.read.peers, f.bgp.read.advertisements, f.bgp.read.communities
 	w.Profiles = slices.Collect(maps.Keys(f.bgp.profiles))
@@ -160,6 +162,7 @@ func (f *Facts) addBGP(w *world.Snapshot) {
 		}
 		w.Sessions[name] = sessions
 	}
+	w.AddFRRSessions()
 }
 
 // recoveryPeriod is how long a report is valid that a node sent although it was considered silent. Such a report shows
@@ -219,8 +222,9 @@ func unknown(sessions map[string]world.PeerSession, why string) map[string]world
 	return out
 }
 
-func (f *Facts) readBGP() *bgpRead {
-	related := convert.RelatedObjects{Peers: f.bgp.peers, Profiles: f.bgp.profiles, Secrets: f.bgp.secrets}
+func (f *Facts) readBGP(frr *world.FRR) *bgpRead {
+	related := convert.RelatedObjects{Peers: f.bgp.peers, Profiles: f.bgp.profiles, Secrets: f.bgp.secrets,
+		FRR: frr}
 	related.Pools, related.Nodes = f.objects()
 	read := &bgpRead{}
 	related.Aliases, read.communities = convert.ReadAliases(slices.Collect(maps.Values(f.bgp.communities)))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -26,6 +27,22 @@ type Clients struct {
 	Plans          *gentype.ClientWithList[*v1alpha1.ServicePlan, *v1alpha1.ServicePlanList]
 	// NetworkConfigs and NetworkOperators are OpenShift's kinds, which other clusters do not have.
 	NetworkConfigs, NetworkOperators dynamic.ResourceInterface
+	// FRR are those for the kinds of frr-k8s in FRRNamespace, or nil if it is not used.
+	FRR          *frr.Clients
+	FRRNamespace string
+}
+
+// UseFRR adds clients for the kinds of frr-k8s in a namespace. An empty namespace adds none.
+func (c *Clients) UseFRR(config *rest.Config, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	var err error
+	if c.FRR, err = frr.NewClients(config, namespace); err != nil {
+		return fmt.Errorf("client for %s: %w", frr.GroupVersion(), err)
+	}
+	c.FRRNamespace = namespace
+	return nil
 }
 
 // NewClients returns clients for the API server of config. They use JSON.

@@ -39,6 +39,7 @@ type Facts struct {
 	pools         map[string]*pool
 	domains       map[string]*v1alpha1.L2Domain
 	bgp           bgpFacts
+	frr           frrFacts
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
 	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
@@ -215,6 +216,7 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 	}
 	if relevant {
 		f.invalidate()
+		clear(f.frr.read)
 	}
 	f.mu.Unlock()
 	if relevant {

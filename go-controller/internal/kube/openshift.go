@@ -6,18 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -33,8 +29,8 @@ const (
 	// every openShiftNodePause.
 	openShiftPause     = 5 * time.Second
 	openShiftNodePause = time.Minute
-	// openShiftRetry is the time until the next check if the API server did not respond.
-	openShiftRetry = time.Second
+	// discoveryRetry is the time until the next check if the API server did not respond.
+	discoveryRetry = time.Second
 )
 
 // networkConfigs is the kind of OpenShift's network configuration.
@@ -45,106 +41,6 @@ func networkConfigs() schema.GroupVersionResource {
 // networkOperators is the kind of the configuration of OpenShift's network operator.
 func networkOperators() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
-}
-
-// openShift watches the single object of one of OpenShift's kinds while the API server has that kind. Without the kind,
-// nothing is read.
-type openShift struct {
-	kind   schema.GroupVersionResource
-	kinds  discovery.ServerResourcesInterfaceWithContext
-	client lister[*unstructured.UnstructuredList]
-	pause  time.Duration
-	// set is called with the object, or nil if the object or the kind was removed.
-	set func(*unstructured.Unstructured)
-	// informer is the informer of the kind while the kind exists.
-	informer atomic.Pointer[cache.Controller]
-	// synced is closed once the object has been read, or the kind is known not to exist.
-	synced     chan struct{}
-	markSynced func()
-}
-
-func (o *openShift) String() string { return o.kind.GroupResource().String() }
-
-// hasSynced reports whether the object was read, or the kind is known not to exist. It becomes false again while a kind
-// that was added later is being read.
-func (o *openShift) hasSynced() bool {
-	if informer := o.informer.Load(); informer != nil {
-		return (*informer).HasSynced()
-	}
-	select {
-	case <-o.synced:
-		return true
-	default:
-		return false
-	}
-}
-
-func (o *openShift) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	stop := func() {}
-	defer func() { stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		there, err := o.present(ctx)
-		if err != nil {
-			klog.V(2).InfoS("Failed to discover OpenShift APIs, will retry", "kind", o, "err", err)
-			timer.Reset(openShiftRetry)
-			continue
-		}
-		switch following := o.informer.Load() != nil; {
-		case there && !following:
-			stop = o.follow(ctx)
-		case !there && following:
-			stop()
-			o.informer.Store(nil)
-			o.set(nil)
-		}
-		if !there {
-			o.markSynced()
-		}
-		timer.Reset(o.pause)
-	}
-}
-
-// follow watches the object until the returned function is called, which waits for the informer to stop.
-func (o *openShift) follow(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	informer := newInformer(only[*unstructured.UnstructuredList]{o.client, openShiftNetwork}, &unstructured.Unstructured{},
-		whole[*unstructured.Unstructured], func(_, now *unstructured.Unstructured) { o.set(now) })
-	o.informer.Store(&informer)
-	var running sync.WaitGroup
-	running.Go(func() { informer.RunWithContext(ctx) })
-	running.Go(func() {
-		if WaitForInformer(ctx, informer) {
-			o.markSynced()
-		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// present reports whether the API server has the kind.
-func (o *openShift) present(ctx context.Context) (bool, error) {
-	return hasResource(ctx, o.kinds, o.kind)
-}
-
-func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,
-	kind schema.GroupVersionResource) (bool, error) {
-	list, err := kinds.ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
-	if errors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }), nil
 }
 
 // NetworkType reads once which network the cluster has, as OpenShift names it (OVNKubernetes, OpenShiftSDN;

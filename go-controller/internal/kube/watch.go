@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -28,7 +27,9 @@ import (
 type Watch struct {
 	needed map[string]cache.Controller
 	// openShift are needed only if the API server has their kinds.
-	openShift []*openShift
+	openShift []*discovered
+	// frr are the kinds of frr-k8s, which nothing else waits for longer than frrSyncLatest.
+	frr []*discovered
 }
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
@@ -38,6 +39,9 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	w.needed["leases"] = newInformer(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
 		whole[*coordinationv1.Lease], facts.setReport)
+	if ours.FRR != nil {
+		w.watchFRR(kube, ours, facts)
+	}
 	return w
 }
 
@@ -65,11 +69,7 @@ func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersio
 	client lister[*unstructured.UnstructuredList],
 	pause time.Duration, set func(*unstructured.Unstructured),
 ) {
-	synced := make(chan struct{})
-	w.openShift = append(w.openShift, &openShift{
-		kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), client: client, pause: pause,
-		set: set, synced: synced, markSynced: sync.OnceFunc(func() { close(synced) }),
-	})
+	w.openShift = append(w.openShift, newDiscoveredNetwork(kube, kind, client, pause, set))
 }
 
 // newWatch returns the informers that controllers and nodes share. The kinds for BGP may be absent unless needsBGP is
@@ -129,6 +129,9 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, o := range w.openShift {
 		running.Go(func() { o.run(ctx) })
 	}
+	for _, d := range w.frr {
+		running.Go(func() { d.run(ctx) })
+	}
 	running.Wait()
 }
 
@@ -146,6 +149,7 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 		case <-o.synced:
 		}
 	}
+	w.waitForFRR(ctx)
 	return nil
 }
 

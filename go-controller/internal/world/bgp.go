@@ -38,9 +38,21 @@ type Peer struct {
 	GracefulRestart bool
 	// DualStack advertises routes of both families, not only of the session's own.
 	DualStack bool
-	// BFD is the profile of the BFD session with the peer, nil for no BFD.
-	BFD      *BFDProfile
-	Findings []Finding
+	// BFD is the profile of the BFD session with the peer, nil for no BFD. BFDName is its name.
+	BFD     *BFDProfile
+	BFDName string
+	// FRRK8s means that frr-k8s has the sessions. PasswordSecret is then the Secret of its namespace with the password.
+	FRRK8s         bool
+	PasswordSecret string
+	Findings       []Finding
+}
+
+// NeighborID returns how FRR identifies the peer: by interface or address.
+func (p *Peer) NeighborID() string {
+	if p.Interface != "" {
+		return p.Interface
+	}
+	return p.Addr.String()
 }
 
 // BFDProfile holds the parameters of a BFD session with a peer (RFC 5880).
@@ -109,6 +121,8 @@ type PeerSession struct {
 	// WithoutIPv4 and WithoutIPv6 mean that the session is Established and does not have the family. Both are false if
 	// an older daemon does not report families.
 	WithoutIPv4, WithoutIPv6 bool
+	// ByFRR means that the session is one of frr-k8s. Whether it carries a route is in FRR.Nodes.
+	ByFRR bool
 }
 
 // Carries reports whether routes of a family are sent.

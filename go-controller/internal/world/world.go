@@ -32,6 +32,8 @@ type Snapshot struct {
 	Communities map[string][]Finding
 	// Sessions are the BGP sessions that each node reports, by node and peer.
 	Sessions map[string]map[string]PeerSession
+	// FRR is what frr-k8s has and reports; nil if the controller uses none.
+	FRR *FRR
 	// ShardStates maps each shard that exists in OVN to its state in OVN.
 	ShardStates map[ShardID]ShardState
 	// Ordinals are the ordinals that shards have, in a cluster with interconnect.
@@ -192,6 +194,8 @@ type Subnet struct {
 // Node is a node of the cluster.
 type Node struct {
 	Name string
+	// Hostname is the label kubernetes.io/hostname, by which objects of others select the node.
+	Hostname string
 	// Chassis is the node's system-id in OVN's southbound database. It is empty until OVN-Kubernetes publishes it. With
 	// OpenShift SDN it is the node's name.
 	Chassis string

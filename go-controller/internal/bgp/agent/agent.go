@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -191,7 +192,7 @@ func (a *Agent) decide() {
 	w, _ := a.facts.Snapshot(world.Cluster{})
 	w.Now = time.Now()
 	layout := compute(w)
-	sessions := layout.For(a.options.Node)
+	sessions := own(layout.For(a.options.Node))
 	a.speaker.Set(sessions)
 	a.status.set(sessions, layout.Off())
 	if !a.decided.Swap(true) {
@@ -200,7 +201,12 @@ func (a *Agent) decide() {
 }
 
 // Sessions computes the sessions of a node from a snapshot that contains no other node.
-func Sessions(w *world.Snapshot, node string) []bgp.Session { return compute(w).For(node) }
+func Sessions(w *world.Snapshot, node string) []bgp.Session { return own(compute(w).For(node)) }
+
+// own returns the sessions that this daemon has: not those of frr-k8s.
+func own(sessions []bgp.Session) []bgp.Session {
+	return slices.DeleteFunc(sessions, func(s bgp.Session) bool { return s.FRRK8s })
+}
 
 func compute(w *world.Snapshot) *bgp.Layout {
 	layout := place.Compute(w)

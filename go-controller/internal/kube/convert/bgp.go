@@ -29,6 +29,8 @@ type RelatedObjects struct {
 	Aliases  Aliases
 	// Secrets are the Secrets in v1alpha1.PasswordsNamespace.
 	Secrets map[string]*corev1.Secret
+	// FRR is what frr-k8s has; nil if it is not used, or not needed as on nodes.
+	FRR *world.FRR
 }
 
 // Peer converts a BGPPeer. If its password is missing, there is no session. If its BFD profile is missing, the session
@@ -52,6 +54,8 @@ func Peer(p *v1alpha1.BGPPeer, related RelatedObjects) *world.Peer {
 		SecurityHops:    uint8(spec.TTLSecurityHops),
 		GracefulRestart: spec.EnableGracefulRestart,
 		DualStack:       spec.DualStackAddressFamily,
+		BFDName:         spec.BFDProfile,
+		FRRK8s:          spec.Backend == v1alpha1.BackendFRRK8s,
 	}
 	for _, problem := range problems(p.Validate()) {
 		out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonInvalid, Message: problem, Fatal: true})
@@ -73,7 +77,14 @@ func Peer(p *v1alpha1.BGPPeer, related RelatedObjects) *world.Peer {
 	if spec.ConnectTime != nil {
 		out.Connect = spec.ConnectTime.Duration
 	}
-	if r := spec.PasswordSecret; r != nil {
+	if r := spec.PasswordSecret; r != nil && out.FRRK8s {
+		out.PasswordSecret = r.Name
+		if f := related.FRR; f.Available() && f.Passwords[r.Name] == "" {
+			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true,
+				Message: fmt.Sprintf("spec.passwordSecret: Secret %s/%s does not exist, is not of type %s or has no key password "+
+					"(with backend FRRK8s, in the namespace of frr-k8s)", f.Namespace, r.Name, corev1.SecretTypeBasicAuth)})
+		}
+	} else if r != nil {
 		password, problem := password(related.Secrets[r.Name])
 		if out.Password = password; problem != "" {
 			out.Findings = append(out.Findings, world.Finding{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true,

@@ -50,6 +50,18 @@ const (
 	DynamicASNExternal DynamicASN = "external"
 )
 
+// Backend is what has the sessions of a peer.
+//
+// +kubebuilder:validation:Enum=GoBGP;FRRK8s
+type Backend string
+
+const (
+	// BackendGoBGP has sessions of the daemon of this project on each node.
+	BackendGoBGP Backend = "GoBGP"
+	// BackendFRRK8s has sessions of FRR, by FRRConfigurations of frr-k8s that the controller writes.
+	BackendFRRK8s Backend = "FRRK8s"
+)
+
 // BGPPeerSpec describes the session.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.peerASN) != has(self.dynamicASN)",message="peerASN: exactly one of peerASN and dynamicASN is required"
@@ -67,7 +79,20 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.interface) || !(has(self.multihopTTL) || (has(self.ebgpMultiHop) && self.ebgpMultiHop) || has(self.sourceAddress) || has(self.password) || has(self.passwordSecret))",messageExpression="'interface: ' + self.interface + ' excludes ebgpMultiHop, multihopTTL, sourceAddress, password and passwordSecret: the peer is on the link, at an address that nobody wrote down'"
 // +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || ip(self.peerAddress).isGlobalUnicast() || ip(self.peerAddress).isLoopback() || ip(self.peerAddress).isLinkLocalUnicast()",messageExpression="'peerAddress: ' + self.peerAddress + ' is no unicast address'"
 // +kubebuilder:validation:XValidation:rule="!has(self.peerAddress) || !isIP(self.peerAddress) || ip(self.peerAddress).family() == 4 || !ip(self.peerAddress).isLinkLocalUnicast()",messageExpression="'peerAddress: ' + self.peerAddress + ' is on any link: name the interface instead'"
+// +kubebuilder:validation:XValidation:rule="!has(self.backend) || self.backend != 'FRRK8s' || !(has(self.ttlSecurityHops) || (has(self.multihopTTL) && self.multihopTTL != 255))",message="backend: FRRK8s excludes ttlSecurityHops, and multihopTTL other than 255: frr-k8s has no field for them"
+// +kubebuilder:validation:XValidation:rule="!has(self.backend) || self.backend != 'FRRK8s' || !has(self.peerPort) || self.peerPort <= 16384",messageExpression="'backend: FRRK8s excludes peerPort: ' + string(self.peerPort) + ': frr-k8s has ports up to 16384'"
+// +kubebuilder:validation:XValidation:rule="!has(self.backend) || self.backend != 'FRRK8s' || ![has(self.holdTime) ? self.holdTime : '90s', has(self.keepaliveTime) ? self.keepaliveTime : '1s'].all(d, d.matches('^([0-9]{1,6}(s|m|h))+$')) || !has(self.keepaliveTime) || (duration(has(self.holdTime) ? self.holdTime : '90s') == duration('180s')) == (duration(self.keepaliveTime) == duration('60s'))",message="backend: FRRK8s excludes keepaliveTime: 60s unless holdTime is 180s, and the reverse: frr-k8s would use neither"
+// +kubebuilder:validation:XValidation:rule="!has(self.backend) || self.backend != 'FRRK8s' || !has(self.password) || self.password.matches('^[!-~]+$')",message="backend: FRRK8s excludes passwords with blanks and other characters than ASCII: they would be text of FRR's configuration"
+// +kubebuilder:validation:XValidation:rule="!has(self.backend) || self.backend != 'FRRK8s' || !has(self.interface) || self.interface.matches('^[A-Za-z0-9_.-]+$')",message="backend: FRRK8s excludes interfaces with other characters than letters, digits, dots, dashes and underscores"
 type BGPPeerSpec struct {
+	// backend is what has the sessions. GoBGP is the BGP daemon of this project on each node. FRRK8s is FRR, as frr-k8s
+	// runs it: the controller writes FRRConfigurations, and needs --frr-k8s-namespace. Fields that FRRConfigurations do
+	// not have are refused. If another FRRConfiguration defines the same neighbor on a node, its session is used as it is
+	// defined there. Defaults to GoBGP.
+	//
+	// +optional
+	Backend Backend `json:"backend,omitempty"`
+
 	// myASN is the AS number of the nodes, 1 to 4294967295.
 	//
 	// +required
@@ -170,7 +195,8 @@ type BGPPeerSpec struct {
 	Password string `json:"password,omitempty"`
 
 	// passwordSecret refers to a Secret of type kubernetes.io/basic-auth whose key password contains the password of
-	// the session. The Secret must be in namespace ovnkube-slb-bgp, the only namespace whose Secrets are read.
+	// the session. The Secret must be in namespace ovnkube-slb-bgp, the only namespace whose Secrets are read. With
+	// backend FRRK8s it must be in the namespace of frr-k8s instead, the only one whose Secrets frr-k8s reads.
 	//
 	// +optional
 	PasswordSecret *PasswordReference `json:"passwordSecret,omitempty"`
@@ -237,7 +263,8 @@ type PasswordReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// namespace is the namespace of the Secret. It must be ovnkube-slb-bgp. Defaults to ovnkube-slb-bgp.
+	// namespace is the namespace of the Secret. It must be ovnkube-slb-bgp, and has no effect with backend FRRK8s.
+	// Defaults to ovnkube-slb-bgp.
 	//
 	// +optional
 	// +kubebuilder:default=ovnkube-slb-bgp

@@ -285,6 +285,18 @@ const (
 	// ReasonSessionsDown (Ready=False): on BGPPeers, some nodes have no established session; on BGPNodeStatuses, some
 	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"
+	// ReasonNoFRRK8s (Ready=False or Unknown), on BGPPeers with backend FRRK8s: the controller has no
+	// --frr-k8s-namespace, the cluster has no frr-k8s, or its objects cannot be read.
+	ReasonNoFRRK8s = "NoFRRK8s"
+	// ReasonFRRConflict (Ready=False), on BGPPeers with backend FRRK8s: on some nodes, FRRConfigurations contradict each
+	// other or the BGPPeer. For these nodes nothing is written.
+	ReasonFRRConflict = "FRRConflict"
+	// ReasonFRRRefused (Ready=False), on BGPPeers with backend FRRK8s: the API server refused an FRRConfiguration.
+	ReasonFRRRefused = "FRRRefused"
+	// ReasonTooManyRoutes (Ready=False), on BGPPeers with backend FRRK8s: there are more prefixes than FRR is given
+	// (1,000). The prefixes of the oldest Services are advertised. On Services (Announced, False): an address is not among
+	// them.
+	ReasonTooManyRoutes = "TooManyRoutes"
 	// ReasonNodeSilent (Unknown), on Services (Announced), BGPPeers and BGPNodeStatuses (Ready): the sessions that
 	// nodes reported have expired. On Services also: the agent of the active gateway of an address does not report.
 	ReasonNodeSilent = "NodeSilent"
@@ -313,6 +325,12 @@ const (
 	// ReasonAttributesDiffer (True): an older BGPAdvertisement advertises the same prefix to a peer with different
 	// attributes, which take precedence.
 	ReasonAttributesDiffer = "AttributesDiffer"
+	// ReasonSharedSession (True), on BGPPeers with backend FRRK8s: another FRRConfiguration defines the session, and
+	// fields of the BGPPeer that differ from it have no effect.
+	ReasonSharedSession = "SharedSession"
+	// ReasonNotInFRRK8s (True), on BGPAdvertisements: attributes that FRRConfigurations do not have are not sent to
+	// BGPPeers with backend FRRK8s, or routes with nextHop: Gateway are not advertised to them.
+	ReasonNotInFRRK8s = "NotInFRRK8s"
 	// ReasonAggregateTooWide (True): an aggregate extends beyond the pool, so its addresses are advertised
 	// individually.
 	ReasonAggregateTooWide = "AggregateTooWide"

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// discovered watches objects while the API server has a kind of another project. Without the kind, nothing is read.
+type discovered struct {
+	kind  schema.GroupVersionResource
+	kinds discovery.ServerResourcesInterfaceWithContext
+	pause time.Duration
+	// open returns an informer for the objects. lost is called when the kind was removed, and changed when all objects
+	// have been read or the kind is known not to exist.
+	open          func() cache.Controller
+	lost, changed func()
+	// informer is the informer while the kind exists.
+	informer atomic.Pointer[cache.Controller]
+	// synced is closed once the objects have been read, or the kind is known not to exist.
+	synced     chan struct{}
+	markSynced func()
+}
+
+func newDiscovered(kube kubernetes.Interface, kind schema.GroupVersionResource, pause time.Duration,
+	open func() cache.Controller, lost, changed func()) *discovered {
+	synced := make(chan struct{})
+	return &discovered{kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), pause: pause,
+		open: open, lost: lost, changed: changed, synced: synced, markSynced: sync.OnceFunc(func() { close(synced) })}
+}
+
+// newDiscoveredNetwork watches the single object of one of OpenShift's kinds. set is called with the object, or nil if
+// the object or the kind was removed.
+func newDiscoveredNetwork(kube kubernetes.Interface, kind schema.GroupVersionResource,
+	client lister[*unstructured.UnstructuredList], pause time.Duration, set func(*unstructured.Unstructured)) *discovered {
+	open := func() cache.Controller {
+		return newInformer(only[*unstructured.UnstructuredList]{client, openShiftNetwork}, &unstructured.Unstructured{},
+			whole[*unstructured.Unstructured], func(_, now *unstructured.Unstructured) { set(now) })
+	}
+	return newDiscovered(kube, kind, pause, open, func() { set(nil) }, func() {})
+}
+
+func (d *discovered) String() string { return d.kind.GroupResource().String() }
+
+// absent reports whether the API server is known not to have the kind.
+func (d *discovered) absent() bool {
+	if d.informer.Load() != nil {
+		return false
+	}
+	select {
+	case <-d.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// hasSynced reports whether the objects were read, or the kind is known not to exist. It becomes false again while a
+// kind that was added later is being read.
+func (d *discovered) hasSynced() bool {
+	if informer := d.informer.Load(); informer != nil {
+		return (*informer).HasSynced()
+	}
+	return d.absent()
+}
+
+func (d *discovered) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		there, err := hasResource(ctx, d.kinds, d.kind)
+		if err != nil {
+			klog.V(2).InfoS("Failed to discover APIs, will retry", "kind", d, "err", err)
+			timer.Reset(discoveryRetry)
+			continue
+		}
+		switch following := d.informer.Load() != nil; {
+		case there && !following:
+			stop = d.follow(ctx)
+		case !there && following:
+			stop()
+			d.informer.Store(nil)
+			d.lost()
+		}
+		if !there {
+			d.markSynced()
+			d.changed()
+		}
+		timer.Reset(d.pause)
+	}
+}
+
+// follow watches the objects until the returned function is called, which waits for the informer to stop.
+func (d *discovered) follow(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	informer := d.open()
+	d.informer.Store(&informer)
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	running.Go(func() {
+		if WaitForInformer(ctx, informer) {
+			d.markSynced()
+			d.changed()
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,
+	kind schema.GroupVersionResource) (bool, error) {
+	list, err := kinds.ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
+	if errors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }), nil
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package frr has the kinds of frr-k8s as API objects, limited to the fields that are used, clients for them, and their
+// conversion to facts.
+//
+// Invariants:
+//   - An object is ours if it has the label LabelPeer. Only such objects are written and deleted.
+//   - Of an FRRNodeState, the text of FRR's configuration is not kept: it may have megabytes on each node.
+package frr
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+)
+
+// LabelPeer is the label of FRRConfigurations of ours. The value is the name of the BGPPeer, or a hash of it if it is
+// too long for a label; AnnotationPeer always has the name.
+const (
+	LabelPeer      = "slb.k8s.ovn.org/bgp-peer"
+	AnnotationPeer = "slb.k8s.ovn.org/bgp-peer"
+)
+
+// Configuration is an FRRConfiguration.
+type Configuration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec frrapi.Spec `json:"spec,omitempty"`
+}
+
+// ConfigurationList is a list of FRRConfigurations.
+type ConfigurationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Configuration `json:"items"`
+}
+
+// NodeState is an FRRNodeState.
+type NodeState struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status NodeStateStatus `json:"status,omitempty"`
+	// Running is what Trimmed reads from the status.
+	Running frrapi.Running `json:"-"`
+}
+
+// NodeStateStatus is what frr-k8s reports of a node.
+type NodeStateStatus struct {
+	RunningConfig        string `json:"runningConfig,omitempty"`
+	LastConversionResult string `json:"lastConversionResult,omitempty"`
+	LastReloadResult     string `json:"lastReloadResult,omitempty"`
+}
+
+// NodeStateList is a list of FRRNodeStates.
+type NodeStateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeState `json:"items"`
+}
+
+// SessionState is a BGPSessionState.
+type SessionState struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status SessionStateStatus `json:"status,omitempty"`
+}
+
+// SessionStateStatus is the state of a session of FRR. The Peer is a frrapi.SessionID.
+type SessionStateStatus struct {
+	BGPStatus string `json:"bgpStatus,omitempty"`
+	BFDStatus string `json:"bfdStatus,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Peer      string `json:"peer,omitempty"`
+	VRF       string `json:"vrf,omitempty"`
+}
+
+// SessionStateList is a list of BGPSessionStates.
+type SessionStateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []SessionState `json:"items"`
+}
+
+// copied returns a deep copy of a value that JSON can hold.
+func copied[T any](from *T) *T {
+	out := new(T)
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		panic(err) // the types of this package are all values that JSON holds
+	}
+	return out
+}
+
+// DeepCopyObject implements runtime.Object.
+func (c *Configuration) DeepCopyObject() runtime.Object { return copied(c) }
+
+// DeepCopyObject implements runtime.Object.
+func (l *ConfigurationList) DeepCopyObject() runtime.Object { return copied(l) }
+
+// DeepCopyObject implements runtime.Object. Running is shared: it is never changed.
+func (s *NodeState) DeepCopyObject() runtime.Object {
+	out := copied(s)
+	out.Running = s.Running
+	return out
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *NodeStateList) DeepCopyObject() runtime.Object {
+	out := copied(l)
+	for i := range out.Items {
+		out.Items[i].Running = l.Items[i].Running
+	}
+	return out
+}
+
+// DeepCopyObject implements runtime.Object.
+func (s *SessionState) DeepCopyObject() runtime.Object { return copied(s) }
+
+// DeepCopyObject implements runtime.Object.
+func (l *SessionStateList) DeepCopyObject() runtime.Object { return copied(l) }
+
+// Clients are the clients for the kinds of frr-k8s.
+type Clients struct {
+	Configurations *gentype.ClientWithList[*Configuration, *ConfigurationList]
+	NodeStates     *gentype.ClientWithList[*NodeState, *NodeStateList]
+	SessionStates  *gentype.ClientWithList[*SessionState, *SessionStateList]
+}
+
+// The resources of frr-k8s, as in paths.
+const (
+	Configurations = "frrconfigurations"
+	NodeStates     = "frrnodestates"
+	SessionStates  = "bgpsessionstates"
+)
+
+// GroupVersion is that of the kinds of frr-k8s.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: frrapi.Group, Version: frrapi.Version}
+}
+
+// KindConfiguration is the kind of a Configuration.
+const KindConfiguration = "FRRConfiguration"
+
+// NewClients returns clients for objects of a namespace, or of all with an empty one.
+func NewClients(config *rest.Config, namespace string) (*Clients, error) {
+	scheme, version := runtime.NewScheme(), GroupVersion()
+	scheme.AddKnownTypeWithName(version.WithKind(KindConfiguration), &Configuration{})
+	scheme.AddKnownTypeWithName(version.WithKind(KindConfiguration+"List"), &ConfigurationList{})
+	scheme.AddKnownTypeWithName(version.WithKind("FRRNodeState"), &NodeState{})
+	scheme.AddKnownTypeWithName(version.WithKind("FRRNodeStateList"), &NodeStateList{})
+	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionState"), &SessionState{})
+	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionStateList"), &SessionStateList{})
+	metav1.AddToGroupVersion(scheme, version)
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	codec := runtime.NewParameterCodec(scheme)
+	return &Clients{
+		Configurations: gentype.NewClientWithList(Configurations, client, codec, namespace,
+			func() *Configuration { return &Configuration{} }, func() *ConfigurationList { return &ConfigurationList{} }),
+		NodeStates: gentype.NewClientWithList(NodeStates, client, codec, "",
+			func() *NodeState { return &NodeState{} }, func() *NodeStateList { return &NodeStateList{} }),
+		SessionStates: gentype.NewClientWithList(SessionStates, client, codec, namespace,
+			func() *SessionState { return &SessionState{} }, func() *SessionStateList { return &SessionStateList{} }),
+	}, nil
+}

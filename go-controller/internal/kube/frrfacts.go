@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+const (
+	// frrPause is the interval at which a controller checks whether the API server has the kinds of frr-k8s.
+	frrPause = 5 * time.Second
+	// frrSyncLatest is how long the first decision waits for the objects of frr-k8s. What needs no frr-k8s must not wait
+	// for one that cannot be read, but a restart must not report sessions as unknown for a moment, either.
+	frrSyncLatest = 10 * time.Second
+)
+
+// frrFacts are the objects of frr-k8s.
+type frrFacts struct {
+	// namespace is that of frr-k8s, empty if it is not used. state returns FRR.Missing and FRR.Unread.
+	namespace string
+	state     func() (missing, unread string)
+
+	configurations map[string]*frr.Configuration
+	nodes          map[string]*world.FRRNode
+	// sessions are the states of sessions in the default VRF, by name of the object.
+	sessions  map[string]frr.SessionStateStatus
+	passwords map[string]string
+	refused   map[string]string
+	// read are the conversions of the FRRConfigurations that have not changed since, nor has any Node.
+	read map[string]*world.FRRConfiguration
+}
+
+// watchFRR adds the informers for the kinds of frr-k8s, and for the Secrets that its sessions use.
+func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts) {
+	facts.mu.Lock()
+	facts.frr = frrFacts{namespace: ours.FRRNamespace, state: w.frrState,
+		configurations: map[string]*frr.Configuration{}, nodes: map[string]*world.FRRNode{},
+		sessions: map[string]frr.SessionStateStatus{}, passwords: map[string]string{},
+		read: map[string]*world.FRRConfiguration{}}
+	facts.mu.Unlock()
+	add := func(resource string, open func() cache.Controller) {
+		d := newDiscovered(kube, frr.GroupVersion().WithResource(resource), frrPause, open, facts.frrChanged,
+			facts.frrChanged)
+		w.frr = append(w.frr, d)
+	}
+	add(frr.Configurations, func() cache.Controller {
+		return newInformer(ours.FRR.Configurations, &frr.Configuration{}, whole[*frr.Configuration],
+			facts.setConfiguration)
+	})
+	add(frr.NodeStates, func() cache.Controller {
+		return newInformer(ours.FRR.NodeStates, &frr.NodeState{}, frr.Trimmed, facts.setFRRNode)
+	})
+	add(frr.SessionStates, func() cache.Controller {
+		return newInformer(ours.FRR.SessionStates, &frr.SessionState{}, whole[*frr.SessionState], facts.setFRRSession)
+	})
+	add(frr.Configurations, func() cache.Controller {
+		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
+		return newInformer(secrets, &corev1.Secret{}, trimmedSecret, facts.setFRRSecret)
+	})
+}
+
+// passwordSecrets lists and watches only Secrets of the type for passwords: the namespace of frr-k8s has others, too.
+type passwordSecrets struct{ lister[*corev1.SecretList] }
+
+func (s passwordSecrets) List(ctx context.Context, o metav1.ListOptions) (*corev1.SecretList, error) {
+	o.FieldSelector = fields.OneTermEqualSelector("type", string(corev1.SecretTypeBasicAuth)).String()
+	return s.lister.List(ctx, o)
+}
+
+func (s passwordSecrets) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.FieldSelector = fields.OneTermEqualSelector("type", string(corev1.SecretTypeBasicAuth)).String()
+	return s.lister.Watch(ctx, o)
+}
+
+// IsWatchListSemanticsUnSupported is that of the client.
+func (s passwordSecrets) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(s.lister)
+}
+
+// waitForFRR waits until the objects of frr-k8s have been read, for a limited time.
+func (w *Watch) waitForFRR(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, frrSyncLatest)
+	defer cancel()
+	for _, d := range w.frr {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.synced:
+		}
+	}
+}
+
+// frrState returns FRR.Missing and FRR.Unread.
+func (w *Watch) frrState() (missing, unread string) {
+	for _, d := range w.frr {
+		if d.absent() {
+			return fmt.Sprintf("the API server has no %s (%s): install frr-k8s, or set spec.backend: GoBGP", d.kind.Resource,
+				frr.GroupVersion()), ""
+		}
+	}
+	for _, d := range w.frr {
+		if d.hasSynced() {
+			continue
+		}
+		why := ""
+		if c := d.informer.Load(); c != nil {
+			if i, ok := (*c).(*informer); ok {
+				if refused := i.refused.Load(); refused != nil {
+					why = ": " + frr.Bounded(*refused)
+				}
+			}
+		}
+		return "", "the objects of frr-k8s have not been read (dist/manifests/components/frr-k8s grants that)" + why
+	}
+	return "", ""
+}
+
+// frrChanged makes the controller decide again after a kind of frr-k8s appeared, was read, or vanished.
+func (f *Facts) frrChanged() {
+	f.mu.Lock()
+	missing, unread := f.frr.state()
+	relevant := f.bgp.read == nil || f.bgp.frrState != missing+unread
+	if relevant {
+		f.bgp.frrState = missing + unread
+		f.invalidate()
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+// replaceFRR stores or removes a value, and wakes the controller.
+func (f *Facts) replaceFRR(change func() (relevant bool)) {
+	f.mu.Lock()
+	relevant := change()
+	if relevant {
+		f.changes.others = true
+	}
+	f.mu.Unlock()
+	if relevant {
+		f.hooks.Wake()
+	}
+}
+
+func (f *Facts) setConfiguration(old, now *frr.Configuration) {
+	f.replaceFRR(func() bool {
+		delete(f.frr.configurations, cmp.Or(now, old).Name)
+		if now != nil {
+			f.frr.configurations[now.Name] = now
+		}
+		delete(f.frr.read, cmp.Or(now, old).Name)
+		return old == nil || now == nil || !frrapi.Equal(&old.Spec, &now.Spec) || !maps.Equal(old.Labels, now.Labels) ||
+			!maps.Equal(old.Annotations, now.Annotations)
+	})
+}
+
+func (f *Facts) setFRRNode(old, now *frr.NodeState) {
+	f.replaceFRR(func() bool {
+		was := f.frr.nodes[cmp.Or(now, old).Name]
+		delete(f.frr.nodes, cmp.Or(now, old).Name)
+		if now == nil {
+			return true
+		}
+		is := frr.ReadNode(now)
+		f.frr.nodes[now.Name] = is
+		return was == nil || was.Problem != is.Problem || !maps.EqualFunc(was.Running, is.Running, slices.Equal)
+	})
+}
+
+func (f *Facts) setFRRSession(old, now *frr.SessionState) {
+	f.replaceFRR(func() bool {
+		name := cmp.Or(now, old).Name
+		was := f.frr.sessions[name]
+		delete(f.frr.sessions, name)
+		if now == nil {
+			return was.VRF == ""
+		}
+		f.frr.sessions[name] = now.Status
+		return was != now.Status
+	})
+}
+
+func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
+	f.replaceFRR(func() bool {
+		name := cmp.Or(now, old).Name
+		was, is := f.frr.passwords[name], ""
+		delete(f.frr.passwords, name)
+		if now != nil {
+			is = frr.Password(now)
+		}
+		if is != "" {
+			f.frr.passwords[name] = is
+		}
+		if was != is {
+			f.bgp.read = nil
+		}
+		return was != is
+	})
+}
+
+// SetFRRRefused stores why the API server refused the last writes, by peer.
+func (f *Facts) SetFRRRefused(refused map[string]string) {
+	f.replaceFRR(func() bool {
+		changed := !maps.Equal(f.frr.refused, refused)
+		f.frr.refused = refused
+		return changed
+	})
+}
+
+// FRRConfiguration returns the newest object; false if there is none.
+func (f *Facts) FRRConfiguration(name string) (*frr.Configuration, bool) {
+	return newest(f, f.frr.configurations, name)
+}
+
+// readFRR returns what frr-k8s has; nil if it is not used. The caller holds mu.
+func (f *Facts) readFRR() *world.FRR {
+	if f.frr.namespace == "" {
+		return nil
+	}
+	out := &world.FRR{Namespace: f.frr.namespace, Nodes: maps.Clone(f.frr.nodes), Passwords: maps.Clone(f.frr.passwords),
+		Refused: f.frr.refused, Sessions: map[string]map[string]string{}}
+	out.Missing, out.Unread = f.frr.state()
+	_, nodes := f.objects()
+	for _, name := range sortedKeys(f.frr.configurations) {
+		if f.frr.read[name] == nil {
+			f.frr.read[name] = frr.Read(f.frr.configurations[name], nodes)
+		}
+		out.Configurations = append(out.Configurations, f.frr.read[name])
+	}
+	for _, name := range sortedKeys(f.frr.sessions) {
+		s := f.frr.sessions[name]
+		if s.VRF != "" {
+			continue
+		}
+		if out.Sessions[s.Node] == nil {
+			out.Sessions[s.Node] = map[string]string{}
+		}
+		// Of duplicates, which frr-k8s deletes, a session counts that is not Established.
+		if was, ok := out.Sessions[s.Node][s.Peer]; !ok || was == "Established" {
+			out.Sessions[s.Node][s.Peer] = frr.Bounded(s.BGPStatus)
+		}
+	}
+	return out
+}
