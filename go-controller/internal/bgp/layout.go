@@ -34,6 +34,8 @@ type Layout struct {
 	sets map[*world.Pool]*netipx.IPSet
 	// last are the latest results of served. Those of all Services are not kept: a Layout outlives many changes of them.
 	last map[world.Family]*served
+	// aged are the Services by age, once byAge was called.
+	aged []*world.Service
 }
 
 // Home returns the shard of an address of a pool (empty if the address is in no pool). It returns false if the address

@@ -31,6 +31,9 @@ type Advertisers struct {
 	Unknown bool
 	// GatewayUnknown means that the shard that would be the next hop has no address yet.
 	GatewayUnknown bool
+	// FRRReason is a reason of v1alpha1 if frr-k8s has a session that does not advertise the address, and Problem says
+	// why: an address that FRR has not loaded yet has ReasonProgramming.
+	FRRReason string
 	// Off is the reason why nothing is advertised, empty if advertisement is allowed.
 	Off string
 }
@@ -48,12 +51,19 @@ type Survey struct {
 	latest    map[world.Family]nodeList
 	// off is the result for all addresses while BGP is disabled, nil if it is not.
 	off *Advertisers
+	// frr is what is known of the peers whose sessions frr-k8s has.
+	frr *frrSurvey
 }
 
 // Survey returns an empty Survey of a Layout that knows all nodes.
 func (l *Layout) Survey() *Survey {
-	r := &Survey{layout: l, made: map[string]*Advertisers{}, names: slices.Sorted(maps.Keys(l.nodes)),
-		peers: map[string][]*world.Peer{}, nodeLists: map[string]int{}, latest: map[world.Family]nodeList{}}
+	return l.SurveyFRR(nil)
+}
+
+// SurveyFRR is Survey with what is known of the objects for frr-k8s, which may be nil.
+func (l *Layout) SurveyFRR(objects FRRObjects) *Survey {
+	r := &Survey{layout: l, frr: newFRRSurvey(l, objects), made: map[string]*Advertisers{},
+		names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}, nodeLists: map[string]int{}, latest: map[world.Family]nodeList{}}
 	if off := l.Off(); off != "" {
 		r.off = &Advertisers{Off: off}
 	}
@@ -116,9 +126,9 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 		return &Advertisers{GatewayUnknown: true}
 	}
 	if !s.LocalPolicy {
-		return r.work(usable, f, nil)
+		return r.work(usable, a, nil)
 	}
-	return r.work(usable, f, r.endpointNodes(s, f))
+	return r.work(usable, a, r.endpointNodes(s, f))
 }
 
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
@@ -129,10 +139,12 @@ func unspecified(f world.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// work computes the Advertisers for a set of advertisements. If local is not nil, only these nodes announce the
-// advertisements whose next hop is the node.
-func (r *Survey) work(ads []*world.Advertisement, f world.Family, local *nodeList) *Advertisers {
-	key := f.String()
+// work computes the Advertisers of an address for a set of advertisements. They are those of all addresses of its family
+// with these advertisements, except with peers whose sessions frr-k8s has: it reports each route. If local is not nil,
+// only these nodes announce the advertisements whose next hop is the node.
+func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
+	f := world.FamilyOf(a)
+	key := f.String() + r.frr.key(ads, a)
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(r.layout.rank[ad])
 	}
@@ -155,15 +167,19 @@ func (r *Survey) work(ads []*world.Advertisement, f world.Family, local *nodeLis
 		should, does := false, false
 		for _, p := range r.peersOf(n) {
 			_, hop := nextHop(p, n, unspecified(f))
-			advertised := Carries(p, f) && slices.ContainsFunc(ads, func(ad *world.Advertisement) bool {
-				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway || hop &&
+			applies := func(ad *world.Advertisement) bool {
+				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s || !ad.ByGateway && hop &&
 					(local == nil || on(local.names, n.Name)))
-			})
-			if !advertised {
+			}
+			if !Carries(p, f) || !slices.ContainsFunc(ads, applies) {
 				continue
 			}
 			should = true
-			does = made.add(n, p, f, r.layout.world.Sessions[n.Name][p.Name]) || does
+			session := r.layout.world.Sessions[n.Name][p.Name]
+			if p.FRRK8s {
+				r.frr.judge(made, &session, n.Name, p, a, ads, applies)
+			}
+			does = made.add(n, p, f, session) || does
 		}
 		switch {
 		case does:

@@ -6,7 +6,8 @@
 // An archive starts with prose that describes the behaviour it pins. Its files are
 //
 //	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices, Leases,
-//	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets
+//	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets, and of frr-k8s (if a BGPPeer uses
+//	                it) FRRConfigurations, FRRNodeStates, BGPSessionStates
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
 //	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status

@@ -4,7 +4,9 @@ package golden
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -31,6 +35,10 @@ type objects struct {
 	profiles       []*v1alpha1.BFDProfile
 	communities    []*v1alpha1.Community
 	secrets        []*corev1.Secret
+
+	configurations []*frr.Configuration
+	nodeStates     []*frr.NodeState
+	sessionStates  []*frr.SessionState
 }
 
 // manifests decodes YAML documents in the same way as the controller reads the API.
@@ -51,6 +59,8 @@ func (c *Case) manifests(data []byte) error {
 		c.World.Domains = append(c.World.Domains, convert.Domain(d, o.pools, o.nodes))
 	}
 	related := o.relatedObjects()
+	related.FRR = o.frr()
+	c.World.FRR = related.FRR
 	for _, p := range o.peers {
 		c.World.Peers = append(c.World.Peers, convert.Peer(p, related))
 	}
@@ -82,7 +92,39 @@ func (c *Case) manifests(data []byte) error {
 		}
 		c.World.Services = append(c.World.Services, ws)
 	}
+	c.World.AddFRRSessions()
 	return nil
+}
+
+// frrNamespace is the namespace of frr-k8s in goldens.
+const frrNamespace = "frr-k8s-system"
+
+// frr returns what frr-k8s has; nil if no BGPPeer uses it.
+func (o *objects) frr() *world.FRR {
+	if !slices.ContainsFunc(o.peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s }) {
+		return nil
+	}
+	out := &world.FRR{Namespace: frrNamespace, Nodes: map[string]*world.FRRNode{},
+		Sessions: map[string]map[string]string{}, Passwords: map[string]string{}}
+	for _, c := range o.configurations {
+		out.Configurations = append(out.Configurations, frr.Read(c, o.nodes))
+	}
+	slices.SortFunc(out.Configurations, func(a, b *world.FRRConfiguration) int { return cmp.Compare(a.Name, b.Name) })
+	for _, s := range o.nodeStates {
+		out.Nodes[s.Name] = frr.ReadNode(frr.Trimmed(s))
+	}
+	for _, s := range o.sessionStates {
+		if out.Sessions[s.Status.Node] == nil {
+			out.Sessions[s.Status.Node] = map[string]string{}
+		}
+		out.Sessions[s.Status.Node][s.Status.Peer] = s.Status.BGPStatus
+	}
+	for _, s := range o.secrets {
+		if p := frr.Password(s); s.Namespace == frrNamespace && p != "" {
+			out.Passwords[s.Name] = p
+		}
+	}
+	return out
 }
 
 func (o *objects) relatedObjects() convert.RelatedObjects {
@@ -136,6 +178,12 @@ func (o *objects) decode(doc []byte) error {
 		return decode(doc, &o.communities)
 	case "Secret":
 		return decode(doc, &o.secrets)
+	case "FRRConfiguration":
+		return decode(doc, &o.configurations)
+	case "FRRNodeState":
+		return decode(doc, &o.nodeStates)
+	case "BGPSessionState":
+		return decode(doc, &o.sessionStates)
 	}
 	return fmt.Errorf("kind %q is not for goldens", t.Kind)
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frrk8s_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// many returns a cluster with Services that one peer on some nodes advertises, the oldest with the first address.
+func many(services, nodes int) *world.Snapshot {
+	w := &world.Snapshot{FRR: &world.FRR{Namespace: "frr"}}
+	peer := &world.Peer{Name: "tor", MyASN: 64512, PeerASN: 64513, Addr: netip.MustParseAddr("10.50.0.1"), Port: 179,
+		Hold: 90 * time.Second, Keepalive: 30 * time.Second, Connect: 5 * time.Second, FRRK8s: true}
+	ad := &world.Advertisement{Name: "all", EveryPool: true, Pools: []string{"public"}, Length4: 32, Length6: 128}
+	for i := range nodes {
+		name := fmt.Sprintf("n%04d", i)
+		w.Nodes = append(w.Nodes, &world.Node{Name: name, Hostname: name,
+			External: []netip.Addr{netip.AddrFrom4([4]byte{10, 50, byte(i >> 8), byte(i)})}})
+		peer.Nodes, ad.Nodes = append(peer.Nodes, name), append(ad.Nodes, name)
+	}
+	w.Peers, w.Advertisements = []*world.Peer{peer}, []*world.Advertisement{ad}
+	w.Pools = []*world.Pool{{Name: "public", AutoAssign: true,
+		Ranges: []netipx.IPRange{netipx.RangeOfPrefix(netip.MustParsePrefix("192.168.0.0/16"))}}}
+	slice := &world.Slice{Family: world.IPv4, Ports: []world.Port{{Port: 80, Protocol: world.TCP}},
+		Endpoints: []world.Endpoint{{Addr: netip.MustParseAddr("10.244.0.1"), Node: "n0000", Ready: true, Serving: true}}}
+	for i := range services {
+		a := []netip.Addr{netip.AddrFrom4([4]byte{192, 168, byte(i >> 8), byte(i)})}
+		w.Services = append(w.Services, &world.Service{Key: world.Key{Namespace: "shop", Name: fmt.Sprintf("s%05d", i)},
+			Created: time.Unix(int64(i), 0), Families: []world.Family{world.IPv4}, Assigned: a, Given: a,
+			Ports: []world.Port{{Port: 80, Protocol: world.TCP}}, Slices: []*world.Slice{slice}})
+	}
+	return w
+}
+
+// Beyond the limit, the prefixes of the oldest Services are advertised. The same nodes share the objects, in buckets.
+func TestPrefixesBeyondTheLimitAreDropped(t *testing.T) {
+	const services, nodes = frrk8s.MaxRoutes + 20, 3
+	plan := render(many(services, nodes))
+	peer := plan.Of("tor")
+	if len(peer.Dropped) != services-frrk8s.MaxRoutes || peer.Prefixes != services {
+		t.Errorf("%d prefixes, %d dropped", peer.Prefixes, len(peer.Dropped))
+	}
+	if newest := netip.MustParsePrefix("192.168.3.251/32"); !peer.Dropped[newest] {
+		t.Errorf("%s of a young Service is not dropped", newest)
+	}
+	count, largest := 0, 0
+	for _, o := range plan.Objects {
+		count += len(o.Spec.BGP.Routers[0].Prefixes)
+		largest = max(largest, len(o.Spec.BGP.Routers[0].Prefixes))
+		if len(o.Nodes) != nodes {
+			t.Errorf("%s is for %v", o.Name, o.Nodes)
+		}
+	}
+	if count != frrk8s.MaxRoutes || largest > 200 {
+		t.Errorf("%d prefixes in objects, the largest has %d", count, largest)
+	}
+}
+
+// One more Service changes one object.
+func TestOneServiceChangesOneObject(t *testing.T) {
+	before, after := render(many(500, 3)), render(many(501, 3))
+	var present []*world.FRRConfiguration
+	for _, o := range before.Objects {
+		present = append(present, &world.FRRConfiguration{Name: o.Name, Peer: o.Peer, Nodes: o.Nodes, Spec: o.Spec})
+	}
+	if c := frrk8s.Diff(before.Objects, present); len(c.Before)+len(c.Put)+len(c.After) > 0 {
+		t.Errorf("nothing has changed, but there are writes: %+v", c)
+	}
+	if c := frrk8s.Diff(after.Objects, present); len(c.Put) != 1 || len(c.Before)+len(c.After) > 0 {
+		t.Errorf("%d objects are written", len(c.Put))
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	w := many(10_000, 2_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		render(w)
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bgp_test
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
+
+// The routes of a peer by groups of nodes are those that For computes for each node. A limit keeps that many prefixes
+// and names the others.
+func FuzzGroup(f *testing.F) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		data := make([]byte, 400+r.IntN(200))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		f.Add(data, uint8(r.IntN(4)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, limit uint8) {
+		if len(data) > 600 {
+			return
+		}
+		w := random(data)
+		for _, ad := range w.Advertisements {
+			ad.ByGateway = false
+		}
+		for _, p := range w.Peers {
+			p.FRRK8s = true
+		}
+		l := compute(w)
+		for _, p := range l.FRRPeers() {
+			nodes := l.NodesOf(p)
+			got := map[string]map[netip.Prefix]bgp.Attributes{}
+			all := l.Group(p, nodes, len(data)*100)
+			for _, g := range all.Groups {
+				for _, n := range g.Nodes {
+					for prefix, a := range g.Routes {
+						if got[n] == nil {
+							got[n] = map[netip.Prefix]bgp.Attributes{}
+						}
+						if _, twice := got[n][prefix]; twice {
+							t.Errorf("%s of %s is in two groups", prefix, n)
+						}
+						got[n][prefix] = a
+					}
+				}
+			}
+			want := map[string]map[netip.Prefix]bgp.Attributes{}
+			for _, n := range nodes {
+				for _, s := range l.For(n.Name) {
+					for prefix, a := range s.Routes {
+						if s.Peer == p.Name {
+							if want[n.Name] == nil {
+								want[n.Name] = map[netip.Prefix]bgp.Attributes{}
+							}
+							a.NextHop = netip.Addr{}
+							want[n.Name][prefix] = a
+						}
+					}
+				}
+			}
+			if d := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("peer %s (-For +Group):\n%s", p.Name, d)
+			}
+			some, prefixes := l.Group(p, nodes, int(limit)), map[netip.Prefix]bool{}
+			for _, g := range some.Groups {
+				for prefix := range g.Routes {
+					prefixes[prefix] = true
+				}
+			}
+			if len(prefixes) > int(limit) || len(prefixes)+len(some.Dropped) != some.Prefixes ||
+				some.Prefixes != all.Prefixes {
+				t.Errorf("limit %d: %d prefixes and %d dropped, of %d", limit, len(prefixes), len(some.Dropped), all.Prefixes)
+			}
+		}
+	})
+}
