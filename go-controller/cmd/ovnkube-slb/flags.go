@@ -41,6 +41,8 @@ const (
 	flagRenewDeadline        = "leader-elect-renew-deadline"
 	flagRetryPeriod          = "leader-elect-retry-period"
 
+	flagFRRNamespace = "frr-k8s-namespace"
+
 	flagDatabaseTimeout = "leader-elect-database-timeout"
 	flagStall           = "healthz-stall-timeout"
 
@@ -178,6 +180,9 @@ func settings(o *options) []setting {
 			{toggle(&o.metalLBAnnotations, "metallb-annotations", true,
 				"also read annotations of MetalLB (metallb.io and metallb.universe.tf)"),
 				ownSection, "metallb-annotations"},
+			{text(&o.frrNamespace, flagFRRNamespace, "", "",
+				"`NAMESPACE` of frr-k8s, in which FRRConfigurations are written for BGPPeers with backend FRRK8s; empty to use none"),
+				ownSection, flagFRRNamespace},
 			{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,
 				Usage: "maximum `NUMBER` of backends of a Service (addresses x ports x endpoints), with interconnect at most 8000; OVN does " +
 					"not announce a Service that exceeds it"}, ownSection,

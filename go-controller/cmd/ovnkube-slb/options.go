@@ -47,6 +47,7 @@ type options struct {
 	nb, sb                         slb.Endpoint
 
 	metalLBAnnotations bool
+	frrNamespace       string
 	// The largest numbers of backends: of a Service, of a namespace, and of all.
 	maxBackends, maxNamespaceBackends, maxTotalBackends int
 
@@ -80,6 +81,9 @@ func (o *options) Validate() error {
 		if e.Address != "" {
 			checkEndpoint(wrong, db, e)
 		}
+	}
+	if o.frrNamespace != "" && len(validation.IsDNS1123Label(o.frrNamespace)) > 0 {
+		wrong(flagFRRNamespace, o.frrNamespace, "is no name of a namespace")
 	}
 	o.check(wrong)
 	if o.stallTimeout < minStall {

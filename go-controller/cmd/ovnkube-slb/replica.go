@@ -139,6 +139,7 @@ func (r *replica) controller(config *rest.Config, fence func() error) (slb.Optio
 		MaxNamespaceBackends:     r.maxNamespaceBackends,
 		MaxBackends:              r.maxTotalBackends,
 		DrainTaints:              parseKeys(r.drainTaints),
+		FRRK8sNamespace:          r.frrNamespace,
 		Disabled:                 !r.enabled,
 		Fence:                    fence,
 	}, nil

@@ -15,6 +15,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -49,9 +50,12 @@ type Controller struct {
 	domains     *kube.ObjectWriter[*v1alpha1.L2Domain]
 	bgp         *kube.BGPWriter
 	probeWriter *kube.ProbeWriter
-	events      *kube.Events
-	metrics     *metrics
-	wakeups     *wakeups
+	// frr is nil if frr-k8s is not used. advertises is set if it has the sessions of a peer.
+	frr        *kube.FRRWriter
+	advertises atomic.Bool
+	events     *kube.Events
+	metrics    *metrics
+	wakeups    *wakeups
 
 	// observer and runner are nil without a network.
 	observer Observer
@@ -81,6 +85,7 @@ type Controller struct {
 	// last holds the last decision, or nil before the first one.
 	last       *report.Builder
 	withdrawal withdrawal
+	drains     frrk8s.Drains
 	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
 
@@ -108,10 +113,13 @@ func New(cfg Config) (*Controller, error) {
 	c.facts = kube.NewFacts(
 		cfg.Convert,
 		kube.Hooks{
-			Wake:     c.wakeups.wake,
-			Changed:  func(k world.Key) { c.services.Changed(k) },
-			Expected: func(k world.Key, addrs []netip.Addr) bool { return c.services.Expected(k, addrs) },
-			Awaited:  func() uint64 { return c.awaited() },
+			Wake:    c.wakeups.wake,
+			Changed: func(k world.Key) { c.services.Changed(k) },
+			Expected: func(k world.Key, addrs []netip.Addr) bool {
+				// What the status shows is advertised by frr-k8s, which takes a pass.
+				return !c.advertises.Load() && c.services.Expected(k, addrs)
+			},
+			Awaited: func() uint64 { return c.awaited() },
 		})
 	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
@@ -119,6 +127,7 @@ func New(cfg Config) (*Controller, error) {
 	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
 	c.probeWriter = kube.NewProbeWriter(cfg.Kube, c.facts)
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
+	c.frr = kube.NewFRRWriter(cfg.Clients, c.facts, m.wrote)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
 		Event: c.event, Changed: c.requestFullPass, Drifted: c.repairs.needed, Transacted: c.transacted,
@@ -148,6 +157,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	parts := []func(context.Context){
 		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, events, c.services.Busy) },
+	}
+	if c.frr != nil {
+		parts = append(parts, c.frr.Run)
 	}
 	if c.observer != nil {
 		parts = append(parts, c.apply, c.connect)
@@ -345,9 +357,14 @@ func (c *Controller) fullPass() {
 			c.runner.Resync()
 		}
 	}
+	known.FRR = frrk8s.Render(w, d.BGP, &c.drains)
+	if c.frr != nil {
+		c.advertises.Store(len(known.FRR.Peers) > 0)
+		c.frr.Set(known.FRR.Objects, w.FRR.Available())
+	}
 	v := report.NewBuilder(d, known)
 	c.last = v
-	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due, v.PendingUntil()), c.requestFullPass)
+	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due, v.PendingUntil(), known.FRR.Due), c.requestFullPass)
 	services := v.Services(&c.statusCache)
 	c.deciding.Beat()
 	for key, uid := range left {

@@ -46,12 +46,15 @@ func (d *withdrawal) before(w *world.Snapshot, known report.Observed, absent boo
 	return w.Now.Add(withdrawPause)
 }
 
-// mayAdvertise reports whether any node may have a BGP session. A node that no longer reports may still have the
+// mayAdvertise reports whether any node may have a BGP session of ours, or an object that makes FRR advertise routes. A node that no longer reports may still have the
 // sessions that it reported.
 func mayAdvertise(w *world.Snapshot) bool {
+	if w.FRR.Ours() {
+		return true
+	}
 	for _, peers := range w.Sessions {
 		for _, s := range peers {
-			if s.Established || s.Unknown {
+			if (s.Established || s.Unknown) && !s.ByFRR { // A session of FRR may be that of others, too.
 				return true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -72,6 +73,10 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 		return advertisementState{v1alpha1.ReasonNoNodes,
 			"no node can advertise the address over BGP: check the nodeSelectors of BGPPeers and BGPAdvertisements, peers, " +
 				"address families, addresses of nodes, drained nodes and (externalTrafficPolicy: Local) endpoints"}
+	}
+	if r.FRRReason != "" && !r.Unknown {
+		text := fmt.Sprintf("FRR does not advertise the address: %s; %s", named("node", r.Idle), r.Problem)
+		return advertisementState{r.FRRReason, text}
 	}
 	reason, known, does := v1alpha1.ReasonNoSession, "be established", "is established"
 	if f := r.NotNegotiated; f != 0 {
@@ -136,7 +141,7 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 	}
 	for node, sessions := range v.World.Sessions {
 		for _, s := range sessions {
-			if s.Unknown {
+			if s.Unknown && !s.ByFRR {
 				out.Silent[node] = kube.Verdicts{v1alpha1.ConditionReady: {
 					Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: s.Problem,
 				}}
@@ -153,10 +158,18 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 		if f, ok := twins[p.Name]; ok {
 			findings = append(slices.Clip(findings), f)
 		}
+		findings = append(slices.Clip(findings), v.FRR.Findings(p.Name)...)
 		out.Peers[p.Name] = accepted(findings)
-		out.Peers[p.Name][v1alpha1.ConditionReady] = v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
+		ready := v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
+		if p.FRRK8s {
+			ready = v.frrReady(p, ready)
+		}
+		out.Peers[p.Name][v1alpha1.ConditionReady] = ready
 	}
 	clashes := v.BGP.Clashes()
+	for name, f := range frrk8s.Inexpressible(v.World) {
+		clashes[name] = append(clashes[name], f)
+	}
 	for _, a := range v.World.Advertisements {
 		out.Advertisements[a.Name] = accepted(append(slices.Clip(a.Findings), clashes[a.Name]...))
 	}

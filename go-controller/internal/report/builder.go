@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
@@ -40,6 +41,8 @@ type Observed struct {
 	// be configured, or nil.
 	Configured    bool
 	TopologyError error
+	// FRR are the objects for frr-k8s that follow from the decision; nil if none are computed.
+	FRR *frrk8s.Plan
 }
 
 // Builder builds statuses from a decision.
@@ -63,7 +66,7 @@ type Builder struct {
 // NewBuilder returns a Builder for a decision, given the state observed when it was made.
 func NewBuilder(d *decide.Decision, k Observed) *Builder {
 	v := &Builder{Decision: d, Observed: k, active: make(map[world.ShardID]string, len(d.World.ShardStates)),
-		rivals: map[world.ShardID]rivals{}, survey: d.BGP.Survey(),
+		rivals: map[world.ShardID]rivals{}, survey: surveyOf(d, k.FRR),
 		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
 	v.egress = map[string]string{}
@@ -85,6 +88,14 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		}
 	}
 	return v
+}
+
+// surveyOf returns the survey of a decision. objects may be nil.
+func surveyOf(d *decide.Decision, objects *frrk8s.Plan) *bgp.Survey {
+	if objects == nil {
+		return d.BGP.Survey()
+	}
+	return d.BGP.SurveyFRR(objects)
 }
 
 // egressName returns the name by which OVN-Kubernetes labels the node of an EgressService.
@@ -160,7 +171,7 @@ func (v *Builder) announced(s *world.Service) *kube.Verdict {
 		case placement.Reason == place.ReasonProbing:
 			return nil
 		case onlyBGP(placement, t):
-			if t.reason == v1alpha1.ReasonNodeSilent {
+			if t.reason == v1alpha1.ReasonNodeSilent || t.reason == v1alpha1.ReasonProgramming {
 				return &kube.Verdict{
 					Status: metav1.ConditionUnknown, Reason: t.reason,
 					Message: fmt.Sprintf("address %s: %s", placement.Addr, t.text),

@@ -57,6 +57,8 @@ type Options struct {
 	// that does not fit is treated like one above MaxServiceBackends. 0 means DefaultMaxNamespaceBackends and
 	// DefaultMaxBackends.
 	MaxNamespaceBackends, MaxBackends int
+	// FRRK8sNamespace is the namespace of frr-k8s, for BGPPeers with backend FRRK8s. Empty means that frr-k8s is not used.
+	FRRK8sNamespace string
 	// Disabled switches service load balancers off: no address is allocated or announced. On OpenShift, the annotation on
 	// the network operator's Network takes precedence if it is present.
 	Disabled bool

@@ -85,6 +85,9 @@ func (o *Options) config() (controller.Config, error) {
 		return controller.Config{}, err
 	}
 	clients, err := kube.NewClients(o.Config)
+	if err == nil {
+		err = clients.UseFRR(o.Config, o.FRRK8sNamespace)
+	}
 	noDatabase := o.NetworkType != OpenShiftSDN && o.NB.Address == ""
 	maxBackends := cmp.Or(o.MaxServiceBackends, DefaultMaxServiceBackends)
 	if noDatabase {

@@ -20,7 +20,7 @@ type command struct {
 }
 
 func commands() []command {
-	return slices.Concat(clusterCommands(), objectCommands(), shortCommands(), faultCommands(), showCommands(),
+	return slices.Concat(clusterCommands(), frrCommands(), objectCommands(), shortCommands(), faultCommands(), showCommands(),
 		explainCommands())
 }
 

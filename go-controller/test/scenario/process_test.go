@@ -126,7 +126,7 @@ func (c *cluster) start(args []string) error {
 
 // startController starts a controller as package slb does. Options: database and no-database (the default depends on
 // the mode of the cluster), class-required, no-metallb, disabled, max-service-backends=N,
-// max-namespace-backends=N, max-backends=N, and fenced (as the leader of an election, whose term is renewed until the
+// max-namespace-backends=N, max-backends=N, frr-k8s=NAMESPACE, and fenced (as the leader of an election, whose term is renewed until the
 // command expire).
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
@@ -138,7 +138,7 @@ func (c *cluster) startController(args []string) (*process, error) {
 			NamespaceBackends: slb.DefaultMaxNamespaceBackends, Backends: slb.DefaultMaxBackends},
 		NoDatabase: c.interconnect,
 	}
-	enabled := true
+	enabled, frrNamespace := true, ""
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
@@ -152,6 +152,8 @@ func (c *cluster) startController(args []string) (*process, error) {
 			options.DefaultClass = false
 		case "disabled":
 			enabled = false
+		case "frr-k8s":
+			frrNamespace = value
 		case "max-service-backends", "max-namespace-backends", "max-backends":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -177,6 +179,9 @@ func (c *cluster) startController(args []string) (*process, error) {
 		return nil, err
 	}
 	clients, err := kube.NewClients(config)
+	if err == nil {
+		err = clients.UseFRR(config, frrNamespace)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type faults struct {
 	delays map[string]time.Duration
 	// rivals are the numbers of updates that another client precedes, by resource.
 	rivals map[string]int
+	// refusals are why webhooks refuse objects, by resource.
+	refusals map[string]string
 }
 
 // refuses reports whether a client does not reach the server. s.mu must be held.
@@ -78,6 +80,16 @@ func (s *Server) Rival(resource string, n int) {
 		s.faults.rivals = map[string]int{}
 	}
 	s.faults.rivals[resource] += n
+}
+
+// Refuse makes a webhook refuse all objects of a resource, for a reason. An empty one ends that.
+func (s *Server) Refuse(resource, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.refusals == nil {
+		s.faults.refusals = map[string]string{}
+	}
+	s.faults.refusals[resource] = why
 }
 
 // rivalAnnotation is what the other client writes.

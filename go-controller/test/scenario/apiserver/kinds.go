@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -102,6 +103,30 @@ func OpenShiftKinds() Kinds {
 			Resource: "networks", countsGenerations: true, admission: anything{}})
 	}
 	return kinds
+}
+
+// FRRKinds returns the kinds of frr-k8s. Their objects are not validated, but Refuse stands for its webhook.
+func FRRKinds() Kinds {
+	kind := func(name, resource string, namespaced bool) *Kind {
+		return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "frrk8s.metallb.io", Version: "v1beta1", Kind: name},
+			Resource: resource, Namespaced: namespaced, HasStatus: true, countsGenerations: true, admission: refusable{resource}}
+	}
+	return Kinds{kind("FRRConfiguration", "frrconfigurations", true), kind("FRRNodeState", "frrnodestates", false),
+		kind("BGPSessionState", "bgpsessionstates", true)}
+}
+
+// refusable admits any object unless a webhook refuses it.
+type refusable struct{ resource string }
+
+func (refusable) decode(map[string]any, bool) error { return nil }
+
+func (r refusable) admit(s *Server, _, _ map[string]any, _ bool) error {
+	why := s.faults.refusals[r.resource]
+	if why == "" {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: "frrk8s.metallb.io", Resource: r.resource}, "",
+		fmt.Errorf("admission webhook denied the request: %s", why))
 }
 
 // byResource returns the kind with a resource name, or nil.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// frrReady returns the verdict on a peer whose sessions frr-k8s has: what keeps objects from being written comes before
+// the state of the sessions, which is otherwise.
+func (v *Builder) frrReady(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
+	if v.BGP.Off() != "" || otherwise.Reason == v1alpha1.ReasonInvalid {
+		return otherwise
+	}
+	not := func(reason, message string) kube.Verdict {
+		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	if why, known := v.World.FRR.WithoutFRR(); why != "" {
+		verdict := not(v1alpha1.ReasonNoFRRK8s, why)
+		if !known {
+			verdict.Status = metav1.ConditionUnknown
+		}
+		return verdict
+	}
+	if why := v.FRR.LeftOut(p.Name); why != "" {
+		return not(v1alpha1.ReasonFRRConflict, why)
+	}
+	if why := v.World.FRR.Refused[p.Name]; why != "" {
+		return not(v1alpha1.ReasonFRRRefused, why)
+	}
+	if plan := v.FRR.Of(p.Name); len(plan.Dropped) > 0 {
+		return not(v1alpha1.ReasonTooManyRoutes, fmt.Sprintf("%d prefixes, and FRR is given at most %d: those of the oldest "+
+			"Services; advertise pools as aggregates (aggregationLength)", plan.Prefixes, frrk8s.MaxRoutes))
+	}
+	return otherwise
+}

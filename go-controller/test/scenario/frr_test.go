@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
+)
+
+// frrNamespace is the namespace of frr-k8s.
+const frrNamespace = "frr-k8s-system"
+
+func frrCommands() []command {
+	return []command{
+		{"frr-k8s", "install | remove | refuse TEXT | accept", "add or remove frr-k8s' kinds, or let its webhook refuse objects",
+			func(c *cluster, args []string) ([]string, error) {
+				switch args[0] {
+				case "install":
+					c.server.AddKinds(apiserver.FRRKinds())
+					return nil, c.applyManifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + frrNamespace + "}}")
+				case "remove":
+					c.server.RemoveKinds(apiserver.FRRKinds())
+				default:
+					c.server.Refuse("frrconfigurations", strings.Join(args[1:], " "))
+				}
+				return nil, nil
+			}},
+		{"frr-reports", "NODE SESSION [PREFIX...]",
+			"let frr-k8s report the state of the session of a node with 10.50.0.1, and what the node runs",
+			func(c *cluster, args []string) ([]string, error) {
+				return nil, c.reportFRR(args[0], args[1], args[2:])
+			}},
+		{"frr", "", "the FRRConfigurations: their nodes, peers, prefixes and communities",
+			func(c *cluster, _ []string) ([]string, error) {
+				list, err := c.listAll("frrconfiguration")
+				if err != nil {
+					return nil, err
+				}
+				var out []string
+				for _, o := range list.Items {
+					out = append(out, configurationText(&o))
+				}
+				return out, nil
+			}},
+	}
+}
+
+func (c *cluster) reportFRR(node, session string, prefixes []string) error {
+	var config strings.Builder
+	for i, p := range prefixes {
+		fmt.Fprintf(&config, "ip prefix-list 10.50.0.1-allowed-ipv4 seq %d permit %s\n", i+1, p)
+	}
+	config.WriteString("router bgp 64512\n address-family ipv4 unicast\n")
+	for _, p := range prefixes {
+		fmt.Fprintf(&config, "  network %s\n", p)
+	}
+	config.WriteString(" exit-address-family\nexit\n")
+	objects := map[string]string{
+		"frrnodestate/" + node: fmt.Sprintf(`{"status": {"runningConfig": %q, "lastConversionResult": "success", `+
+			`"lastReloadResult": "success"}}`, config.String()),
+		"bgpsessionstate/" + frrNamespace + "/" + node: fmt.Sprintf(
+			`{"status": {"node": %q, "peer": "10.50.0.1", "bgpStatus": %q}}`, node, session),
+	}
+	err := c.applyManifest(fmt.Sprintf(`
+{apiVersion: frrk8s.metallb.io/v1beta1, kind: FRRNodeState, metadata: {name: %s}}
+---
+{apiVersion: frrk8s.metallb.io/v1beta1, kind: BGPSessionState, metadata: {namespace: %s, name: %[1]s}}
+`, node, frrNamespace))
+	for object, status := range objects {
+		if err == nil {
+			err = c.patch(object, status, "status")
+		}
+	}
+	return err
+}
+
+// configurationText describes an FRRConfiguration without the hash in its name.
+func configurationText(o *unstructured.Unstructured) string {
+	routers, _, _ := unstructured.NestedSlice(o.Object, "spec", "bgp", "routers")
+	router, _ := routers[0].(map[string]any)
+	neighbors, _, _ := unstructured.NestedSlice(router, "neighbors")
+	prefixes, _, _ := unstructured.NestedStringSlice(router, "prefixes")
+	expressions, _, _ := unstructured.NestedSlice(o.Object, "spec", "nodeSelector", "matchExpressions")
+	text := o.GetName()
+	if len(expressions) > 0 {
+		is, _ := expressions[0].(map[string]any)
+		text += fmt.Sprintf(" on %v", is["values"])
+	}
+	text += fmt.Sprintf(": AS %v", router["asn"])
+	for _, n := range neighbors {
+		is, _ := n.(map[string]any)
+		text += fmt.Sprintf(", neighbor %v AS %v", is["address"], is["asn"])
+		communities, _, _ := unstructured.NestedSlice(is, "toAdvertise", "withCommunity")
+		for _, community := range communities {
+			of, _ := community.(map[string]any)
+			text += fmt.Sprintf(", %v for %v", of["community"], of["prefixes"])
+		}
+	}
+	if len(prefixes) > 0 {
+		text += ", prefixes " + strings.Join(prefixes, " ")
+	}
+	return text
+}
