@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -36,9 +37,9 @@ func bgpCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bgp",
 		Usage: "show the BGP sessions and routes of all nodes",
-		Description: `Shows the sessions that nodes report (BGPNodeStatus), with the number of prefixes that they advertise,
-and the routes: which nodes advertise each address, to which peers. Nodes report the numbers (IPv4, IPv6) up to 30
-seconds late, also those of a new session; the state of sessions they report at once.
+		Description: `Shows the sessions that nodes report (BGPNodeStatus), and those of FRR as frr-k8s reports them (FRR), with the
+number of prefixes that they advertise, and the routes: which nodes advertise each address, to which peers. Nodes report
+the numbers (IPv4, IPv6) up to 30 seconds late, also those of a new session; the state of sessions they report at once.
 
 Examples:
   kubectl slb bgp -o wide`,
@@ -59,7 +60,7 @@ Examples:
 				return err
 			}
 			now := time.Now()
-			report := bgpReport{Sessions: sessions(cluster), peers: len(cluster.Peers)}
+			report := bgpReport{Sessions: sessions(cluster, now), peers: len(cluster.Peers)}
 			if missing := requireRead(cluster, decisive()...); missing != nil {
 				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
 			} else {
@@ -95,6 +96,8 @@ type nodeSession struct {
 	Stopped bool `json:"stopped,omitempty"`
 	// Reported is when the node showed last that the report is current; nil if that is not known.
 	Reported *metav1.Time `json:"reported,omitempty"`
+	// Backend is FRRK8s if FRR has the session, otherwise empty.
+	Backend v1alpha1.Backend `json:"backend,omitempty"`
 	v1alpha1.BGPSession
 }
 
@@ -127,7 +130,7 @@ func (s *nodeSession) problem() string {
 }
 
 // sessions returns the sessions of all nodes, by node and peer.
-func sessions(cluster *objects.Objects) []nodeSession {
+func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 	list := []nodeSession{}
 	for _, n := range cluster.NodeStatuses {
 		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
@@ -142,9 +145,47 @@ func sessions(cluster *objects.Objects) []nodeSession {
 			list = append(list, of)
 		}
 	}
+	if cluster.UsesFRR() {
+		list = append(list, frrSessions(cluster.Snapshot(now))...)
+	}
 	slices.SortFunc(list, func(a, b nodeSession) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Peer, b.Peer))
 	})
+	return list
+}
+
+// frrSessions returns the sessions of FRR as frr-k8s reports them. Each prefix that FRR runs counts as advertised if the
+// session is established.
+func frrSessions(w *world.Snapshot) []nodeSession {
+	var list []nodeSession
+	for _, p := range w.Peers {
+		for _, node := range p.Nodes {
+			is, known := w.Sessions[node][p.Name]
+			if !p.FRRK8s || !known {
+				continue
+			}
+			s := nodeSession{Node: node, Backend: v1alpha1.BackendFRRK8s, BGPSession: v1alpha1.BGPSession{Peer: p.Name,
+				PeerAddress: p.NeighborID(), State: v1alpha1.BGPIdle, LastError: is.Problem}}
+			if is.Unknown {
+				s.Unknown = is.Problem
+			}
+			if w.FRR.Available() {
+				if state := w.FRR.Sessions[node][frrapi.SessionID(p.NeighborID())]; state != "" {
+					s.State = v1alpha1.BGPSessionState(state)
+				}
+			}
+			if is.Established {
+				for _, prefix := range w.FRR.Running(node, p) {
+					if prefix.Addr().Is4() {
+						s.AdvertisedIPv4++
+					} else {
+						s.AdvertisedIPv6++
+					}
+				}
+			}
+			list = append(list, s)
+		}
+	}
 	return list
 }
 
@@ -174,6 +215,9 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 			state = "stopped, was " + state
 		case s.Draining:
 			state += ", draining"
+		}
+		if s.Backend == v1alpha1.BackendFRRK8s {
+			state += " (FRR)"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s", s.Node, s.Peer, s.PeerAddress, state, age(s.Since, now),
 			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6, age(s.Reported, now))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -84,7 +85,9 @@ func (o *connection) connect() (*clients, error) {
 	if c.core, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
-	c.ours, err = kube.NewClients(config)
+	if c.ours, err = kube.NewClients(config); err == nil {
+		err = c.ours.ReadFRR(config, metav1.NamespaceAll)
+	}
 	return c, err
 }
 

@@ -180,7 +180,7 @@ func settings(o *options) []setting {
 			{toggle(&o.metalLBAnnotations, "metallb-annotations", true,
 				"also read annotations of MetalLB (metallb.io and metallb.universe.tf)"),
 				ownSection, "metallb-annotations"},
-			{text(&o.frrNamespace, flagFRRNamespace, "", "",
+			{text(&o.frrNamespace, flagFRRNamespace, "FRR_K8S_NAMESPACE", "",
 				"`NAMESPACE` of frr-k8s, in which FRRConfigurations are written for BGPPeers with backend FRRK8s; empty to use none"),
 				ownSection, flagFRRNamespace},
 			{&cli.IntFlag{Name: flagMaxBackends, Value: slb.DefaultMaxServiceBackends, Destination: &o.maxBackends,

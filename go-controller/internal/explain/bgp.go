@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -25,7 +27,7 @@ const (
 
 // addBGP adds the routes of the addresses.
 func (p *path) addBGP() {
-	survey, used := p.bgp.Survey(), false
+	survey, used := frrk8s.Survey(p.world, p.bgp), false
 	for _, a := range p.asked() {
 		if !survey.Takes(p.service, a) {
 			continue
@@ -68,7 +70,7 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
 		if len(r.Idle) > 0 {
-			down, without := p.down(r.Idle, r.NotNegotiated), "without a session"
+			down, without := p.down(r), "without a session"
 			if r.NotNegotiated != 0 {
 				without = "without a session that carries " + r.NotNegotiated.String()
 			}
@@ -84,9 +86,9 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 	case len(r.Idle) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a)
 	default:
-		link = p.down(r.Idle, r.NotNegotiated)
+		link = p.down(r)
 		link.State = bad
-		if r.Unknown && bad == Broken {
+		if (r.Unknown || r.FRRReason == v1alpha1.ReasonProgramming) && bad == Broken {
 			link.State = Unknown
 		}
 		link.Message = fmt.Sprintf("%s is not advertised: %s", a, link.Message)
@@ -123,9 +125,12 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		"kubectl describe bgppeers.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org"
 }
 
-// down explains why nodes have no session, or none that carries a family if that is not 0: the session with the most
-// specific error.
-func (p *path) down(nodes []string, family world.Family) Link {
+// down explains why nodes that should advertise an address do not: the session with the most specific error.
+func (p *path) down(r *bgp.Advertisers) Link {
+	nodes, family := r.Idle, r.NotNegotiated
+	if link := p.downInFRR(r); link.Name != "" {
+		return link
+	}
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: bgp.NoReport(nodes[0]),
 		Command: p.ownPods(nodes[0]) + withSpeakers}
 	if len(p.objects.NodeStatuses) == 0 {
@@ -172,6 +177,29 @@ func (p *path) down(nodes []string, family world.Family) Link {
 		return p.noSession(at, most)
 	}
 	return link
+}
+
+// downInFRR is down for nodes on which frr-k8s has the session. It returns the zero value if it has none.
+func (p *path) downInFRR(r *bgp.Advertisers) Link {
+	for _, node := range r.Idle {
+		for _, peer := range p.world.Peers {
+			s := p.world.Sessions[node][peer.Name]
+			if !peer.FRRK8s || !slices.Contains(peer.Nodes, node) || !s.ByFRR {
+				continue
+			}
+			link := Link{Name: LinkBGP, Object: node, Reason: cmp.Or(r.FRRReason, v1alpha1.ReasonNoSession),
+				Message: cmp.Or(r.Problem, "node "+node+", BGPPeer "+peer.Name+": no session of FRR"),
+				Command: printable.Command("kubectl describe bgppeers.slb.k8s.ovn.org %s", peer.Name)}
+			if f := p.world.FRR; f.Available() && r.FRRReason == "" {
+				link.Command = printable.Command("kubectl -n %s get bgpsessionstates", cmp.Or(f.Namespace, "frr-k8s-system"))
+			}
+			if s.Unknown {
+				link.Reason = v1alpha1.ReasonNodeSilent
+			}
+			return link
+		}
+	}
+	return Link{}
 }
 
 // noSession explains why a node has no session. What the guard or agent of the node reports explains it better than the

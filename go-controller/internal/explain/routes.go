@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -30,7 +31,7 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 	w := o.Snapshot(now)
 	layout := place.Compute(w)
 	routing := bgp.Compute(w, ipam.Allocate(w, nil, layout.ConfiguredShardOf), layout.ConfiguredShardOf)
-	survey := routing.Survey()
+	survey := frrk8s.Survey(w, routing)
 	routes := []Route{}
 	for _, s := range w.Services {
 		for _, a := range routing.Advertised(s) {

@@ -37,6 +37,11 @@ func (c *Clients) UseFRR(config *rest.Config, namespace string) error {
 	if namespace == "" {
 		return nil
 	}
+	return c.ReadFRR(config, namespace)
+}
+
+// ReadFRR adds clients for the kinds of frr-k8s in a namespace, all if it is empty.
+func (c *Clients) ReadFRR(config *rest.Config, namespace string) error {
 	var err error
 	if c.FRR, err = frr.NewClients(config, namespace); err != nil {
 		return fmt.Errorf("client for %s: %w", frr.GroupVersion(), err)

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -58,6 +60,17 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	g.Go(func() error {
 		return list(ctx, l, "leases", core.CoordinationV1().Leases(v1alpha1.GuardsNamespace).List, &l.out.Leases)
 	})
+	if ours.FRR != nil {
+		g.Go(func() error {
+			return listPresent(ctx, l, frr.Configurations, ours.FRR.Configurations.List, &l.out.FRRConfigurations)
+		})
+		g.Go(func() error {
+			return listPresent(ctx, l, frr.NodeStates, ours.FRR.NodeStates.List, &l.out.FRRNodes)
+		})
+		g.Go(func() error {
+			return listPresent(ctx, l, frr.SessionStates, ours.FRR.SessionStates.List, &l.out.FRRSessions)
+		})
+	}
 	for _, namespace := range objects.Homes() {
 		g.Go(func() error { return l.loadLeader(ctx, namespace) })
 	}
@@ -103,6 +116,19 @@ func list[T any, L runtime.Object](ctx context.Context, l *loader, resource stri
 	}
 	*into = append(*into, all...)
 	return nil
+}
+
+// listPresent is list for a kind that the API server may lack.
+func listPresent[T any, L runtime.Object](ctx context.Context, l *loader, resource string, from lists[L],
+	into *[]*T) error {
+	return list(ctx, l, resource, func(ctx context.Context, o metav1.ListOptions) (L, error) {
+		page, err := from(ctx, o)
+		if apierrors.IsNotFound(err) {
+			none, _ := reflect.New(reflect.TypeFor[L]().Elem()).Interface().(L) // L is a pointer to a list
+			return none, nil
+		}
+		return page, err
+	}, into)
 }
 
 func (l *loader) loadService(ctx context.Context, key world.Key) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -140,7 +141,7 @@ func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	}
 	var state decide.State
 	d := state.Decide(w)
-	return &decision{d, d.BGP.Survey(), noDaemon(o, now)}
+	return &decision{d, frrk8s.Survey(w, d.BGP), noDaemon(o, now)}
 }
 
 // withPorts adds the localnet ports of L2Domains that no controller has processed since another version to those that a

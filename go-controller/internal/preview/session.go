@@ -65,13 +65,26 @@ func compareSessions(was, is *decision) []SessionChange {
 		if c.isEmpty() {
 			continue
 		}
-		if was.established(c) > 1 {
+		if is.byFRR(c.Peer) || was.byFRR(c.Peer) {
+			if len(c.Reopened) > 0 {
+				c.Rollout = rolloutOfFRR
+			}
+		} else if was.established(c) > 1 {
 			c.Rollout = rollout()
 		}
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b SessionChange) int { return cmp.Compare(a.Peer, b.Peer) })
 	return list
+}
+
+// rolloutOfFRR is how sessions of frr-k8s, or sessions that become ones of it or of ours, are reopened.
+const rolloutOfFRR = "frr-k8s applies this on all nodes at once, after 3 seconds, and routers lose the routes meanwhile: " +
+	"edit the nodeSelectors first to do it for some nodes"
+
+// byFRR reports whether frr-k8s has the sessions of a peer.
+func (d *decision) byFRR(peer string) bool {
+	return slices.ContainsFunc(d.World.Peers, func(p *world.Peer) bool { return p.Name == peer && p.FRRK8s })
 }
 
 // established returns how many of the sessions that an edit reopens are Established, or may be.
@@ -114,6 +127,8 @@ func (c *SessionChange) add(node string, old, now *bgp.Session, outdated bool) {
 		c.Opened = append(c.Opened, node)
 	case now == nil:
 		c.Closed = append(c.Closed, node)
+	case now.FRRK8s != old.FRRK8s:
+		c.Reopened = append(c.Reopened, node)
 	case !now.Neighbor.SameSession(old.Neighbor) && outdated:
 		c.Kept = append(c.Kept, node)
 	case !now.Neighbor.SameSession(old.Neighbor):

@@ -58,15 +58,18 @@ func (f *FRR) Running(node string, p *Peer) []netip.Prefix {
 	return f.Nodes[node].Running[p.NeighborID()]
 }
 
+// FRRPrefix is before each reason of WithoutFRR.
+const FRRPrefix = "spec.backend: FRRK8s: "
+
 // WithoutFRR returns why there are no sessions of frr-k8s, and whether that is known.
 func (f *FRR) WithoutFRR() (why string, known bool) {
 	switch {
 	case f == nil:
-		return "spec.backend: FRRK8s: the controller has no --frr-k8s-namespace (docs/tasks/bgp.md)", true
+		return FRRPrefix + "the controller has no --frr-k8s-namespace (docs/tasks/bgp.md)", true
 	case f.Missing != "":
-		return "spec.backend: FRRK8s: " + f.Missing, true
+		return FRRPrefix + f.Missing, true
 	case f.Unread != "":
-		return "spec.backend: FRRK8s: " + f.Unread, false
+		return FRRPrefix + f.Unread, false
 	}
 	return "", true
 }

@@ -106,6 +106,9 @@ func (c *cluster) explain(args []string) ([]string, error) {
 		return nil, err
 	}
 	ours, err := kube.NewClients(config)
+	if err == nil {
+		err = ours.ReadFRR(config, "")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,11 @@ func Render(w *world.Snapshot, l *bgp.Layout, drains *Drains) *Plan {
 	return plan
 }
 
+// Survey returns a survey that knows why routes are not on nodes, for a process that writes nothing.
+func Survey(w *world.Snapshot, l *bgp.Layout) *bgp.Survey {
+	return l.SurveyFRR(Render(w, l, &Drains{}))
+}
+
 type renderer struct {
 	world  *world.Snapshot
 	layout *bgp.Layout

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -64,7 +65,10 @@ func (o *Objects) lists() map[string]list {
 		"BGPPeer": listOf(&o.Peers, ours, false), "BGPAdvertisement": listOf(&o.Advertisements, ours, false),
 		"BFDProfile": listOf(&o.Profiles, ours, false), "Community": listOf(&o.Communities, ours, false),
 		"BGPNodeStatus": listOf(&o.NodeStatuses, ours, false), "Lease": listOf(&o.Leases, coordination, true),
-		"Pod": listOf(&o.Pods, core, true),
+		"Pod":              listOf(&o.Pods, core, true),
+		"FRRConfiguration": listOf(&o.FRRConfigurations, frr.GroupVersion().String(), true),
+		"FRRNodeState":     listOf(&o.FRRNodes, frr.GroupVersion().String(), false),
+		"BGPSessionState":  listOf(&o.FRRSessions, frr.GroupVersion().String(), true),
 	}
 }
 

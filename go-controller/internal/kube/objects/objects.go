@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -37,6 +38,11 @@ type Objects struct {
 	Leader *coordinationv1.Lease
 	// Pods are those of OVN-Kubernetes.
 	Pods []*corev1.Pod
+
+	// Those of frr-k8s, which clusters without it do not have.
+	FRRConfigurations []*frr.Configuration
+	FRRNodes          []*frr.NodeState
+	FRRSessions       []*frr.SessionState
 
 	// EditedSecrets are the names of the Secrets in v1alpha1.PasswordsNamespace that an edit sets, without their contents.
 	EditedSecrets map[string]bool
@@ -117,6 +123,8 @@ func (o *Objects) Clone() *Objects {
 	out.Peers, out.Advertisements = slices.Clone(o.Peers), slices.Clone(o.Advertisements)
 	out.Profiles, out.Communities = slices.Clone(o.Profiles), slices.Clone(o.Communities)
 	out.NodeStatuses = slices.Clone(o.NodeStatuses)
+	out.FRRConfigurations = slices.Clone(o.FRRConfigurations)
+	out.FRRNodes, out.FRRSessions = slices.Clone(o.FRRNodes), slices.Clone(o.FRRSessions)
 	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
 	out.EditedSecrets = maps.Clone(o.EditedSecrets)
 	return &out

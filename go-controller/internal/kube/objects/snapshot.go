@@ -226,6 +226,8 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 		}
 		w.Sessions[s.Name] = sessions
 	}
+	w.FRR = o.frr()
+	w.AddFRRSessions()
 }
 
 // withoutSecret returns a peer whose password stands for its Secret, unless the controller has reported that the Secret

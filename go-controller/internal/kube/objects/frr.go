@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// UsesFRR reports whether frr-k8s has the sessions of a BGPPeer.
+func (o *Objects) UsesFRR() bool {
+	return slices.ContainsFunc(o.Peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s })
+}
+
+// frr returns what frr-k8s has; nil if no BGPPeer uses it. Whether the controller uses it is in its conditions. Secrets
+// are not read: those that FRRConfigurations refer to are taken as present.
+func (o *Objects) frr() *world.FRR {
+	if !o.UsesFRR() {
+		return nil
+	}
+	out := &world.FRR{Nodes: map[string]*world.FRRNode{}, Sessions: map[string]map[string]string{},
+		Passwords: map[string]string{}, Refused: map[string]string{}}
+	for _, p := range o.Peers {
+		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		if p.Spec.Backend != v1alpha1.BackendFRRK8s || c == nil {
+			continue
+		}
+		switch c.Reason {
+		case v1alpha1.ReasonNoFRRK8s:
+			out.Missing = strings.TrimPrefix(frr.Bounded(c.Message), world.FRRPrefix)
+		case v1alpha1.ReasonFRRRefused:
+			out.Refused[p.Name] = frr.Bounded(c.Message)
+		}
+	}
+	for _, resource := range []string{frr.Configurations, frr.NodeStates, frr.SessionStates} {
+		if slices.Contains(o.Unread, resource) {
+			out.Unread = "you may not list " + resource
+		}
+	}
+	for _, c := range o.FRRConfigurations {
+		out.Namespace = c.Namespace
+		out.Configurations = append(out.Configurations, frr.Read(c, o.Nodes))
+		for _, r := range c.Spec.BGP.Routers {
+			for i := range r.Neighbors {
+				if name := r.Neighbors[i].Secret.Name; name != "" {
+					out.Passwords[name] = "Secret " + name
+				}
+			}
+		}
+	}
+	for _, s := range o.FRRNodes {
+		trimmed := *s // the object stays as it is
+		out.Nodes[s.Name] = frr.ReadNode(frr.Trimmed(&trimmed))
+	}
+	for _, s := range o.FRRSessions {
+		out.Namespace = s.Namespace
+		if s.Status.VRF != "" {
+			continue
+		}
+		if out.Sessions[s.Status.Node] == nil {
+			out.Sessions[s.Status.Node] = map[string]string{}
+		}
+		out.Sessions[s.Status.Node][s.Status.Peer] = frr.Bounded(s.Status.BGPStatus)
+	}
+	return out
+}
