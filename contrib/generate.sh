@@ -26,6 +26,7 @@ for flavour in central=default central-node=default,node central-bgp=default,bgp
 	done | awk 'BEGIN { RS = "---\n"; ORS = "" }
 		!/(^|\n)kind: CustomResourceDefinition\n/ { print separator $0; separator = "---\n" }' >"$chart/${flavour%%=*}.yaml"
 done
+cp dist/manifests/components/frr-k8s/rbac.yaml "$chart/frr-k8s.yaml"
 go run ./contrib/bundle 0.1.0 "$built/openshift.yaml" dist/manifests docs/examples dist/bundle
 # The pages that describe the API and the commands.
 go build -o "$built/bin/" ./go-controller/cmd/...

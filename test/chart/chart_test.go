@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -59,6 +61,36 @@ func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
 				t.Errorf("of kustomize -, of the chart +:\n%s", diff)
 			}
 		})
+	}
+}
+
+// With frrK8s.namespace, the chart has what the component has.
+func TestChartHasTheRightsWithFRR(t *testing.T) {
+	for _, c := range []struct{ flavour, kustomization, component, namespace string }{
+		{"interconnect-bgp", "interconnect-bgp", "frr-k8s", "frr-k8s-system"},
+		{"openshift", "overlays/openshift", "frr-k8s-openshift", "openshift-frr-k8s"},
+	} {
+		own := t.TempDir()
+		manifests, err := filepath.Abs(filepath.Join(root, "dist/manifests"))
+		if err == nil {
+			manifests, err = filepath.Rel(own, manifests)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [" +
+			filepath.Join(manifests, c.kustomization) + "]\ncomponents: [" +
+			filepath.Join(manifests, "components", c.component) + "]\n"
+		if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := objects(t, must(t, "contrib/kustomize.sh", "build", own))
+		got := objects(t, must(t, "contrib/helm.sh", "template", "x", chart, "--set", "flavour="+c.flavour,
+			"--set", "crds.keep=false,frrK8s.namespace="+c.namespace))
+		anyOrder := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+		if diff := cmp.Diff(want, got, anyOrder); diff != "" {
+			t.Errorf("%s: of kustomize -, of the chart +:\n%s", c.flavour, diff)
+		}
 	}
 }
 

@@ -19,6 +19,10 @@ A Deployment or DaemonSet with what the values say.
 {{- range $container := $pod.containers }}
 {{- $_ := set $container "image" $image }}
 {{- $_ := set $container "args" (concat $container.args $values.args) }}
+{{- if and $.root.Values.frrK8s.namespace (eq $.object.kind "Deployment") }}
+{{- $env := dict "name" "FRR_K8S_NAMESPACE" "value" $.root.Values.frrK8s.namespace }}
+{{- $_ := set $container "env" (append ($container.env | default list) $env) }}
+{{- end }}
 {{- with $values.resources }}
 {{- $_ := set $container "resources" . }}
 {{- end }}
