@@ -33,6 +33,7 @@ build: ## the controller, and the lab's command, into _output/bin
 
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
+	@contrib/frr-k8s.sh -h 2>/dev/null # builds it
 
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
