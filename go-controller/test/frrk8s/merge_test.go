@@ -58,7 +58,15 @@ func TestMergeRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := start(t)
+	dir := t.TempDir()
+	// What the container with FRR would do: it reloads FRR on SIGHUP.
+	pid := filepath.Join(dir, "pid")
+	background(t, nil, "bash", "-c", `trap : HUP; printf $$ >"$0"; while :; do read -rt 3600 <> <(:); done`, pid)
+	await.True(t, "the reloader started", func() bool {
+		text, err := os.ReadFile(pid)
+		return err == nil && len(text) > 0
+	})
+	n := start(t, dir, objects)
 	for i, c := range archive.Files {
 		t.Run(c.Name, func(t *testing.T) {
 			conflict := merge(t, c.Data)
@@ -138,8 +146,9 @@ func (n *node) result(t *testing.T) string {
 	return out
 }
 
-// start starts a control plane and the controller.
-func start(t *testing.T) *node {
+// start starts a control plane with objects and the controller. It writes FRR's configuration to frr.conf in a directory,
+// and then sends SIGHUP to the process in the file pid.
+func start(t *testing.T, dir, manifests string) *node {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: os.Stderr})
 	if err != nil {
@@ -164,20 +173,12 @@ func start(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
-	if err := plane.Apply(t.Context(), objects); err != nil {
+	if err := plane.Apply(t.Context(), manifests); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	n := &node{plane: plane, config: filepath.Join(dir, "frr.conf")}
-	// What the container with FRR would do: it reloads FRR on SIGHUP.
-	pid := filepath.Join(dir, "pid")
-	background(t, nil, "bash", "-c", `trap : HUP; printf $$ >"$0"; while :; do read -rt 3600 <> <(:); done`, pid)
-	await.True(t, "the reloader started", func() bool {
-		text, err := os.ReadFile(pid)
-		return err == nil && len(text) > 0
-	})
 	background(t, []string{"KUBECONFIG=" + plane.AdminKubeconfig(), "FRR_CONFIG_FILE=" + n.config,
-		"FRR_RELOADER_PID_FILE=" + pid, "FRR_K8S_BGP_DEBOUNCE_TIMEOUT=50"},
+		"FRR_RELOADER_PID_FILE=" + filepath.Join(dir, "pid"), "FRR_K8S_BGP_DEBOUNCE_TIMEOUT=50"},
 		"../../../contrib/frr-k8s.sh", "--node-name=n1", "--namespace="+namespace, "--metrics-bind-address=0",
 		"--health-probe-bind-address=0")
 	return n
