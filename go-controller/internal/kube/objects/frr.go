@@ -19,7 +19,7 @@ func (o *Objects) UsesFRR() bool {
 }
 
 // frr returns what frr-k8s has; nil if no BGPPeer uses it. Whether the controller uses it is in its conditions. Secrets
-// are not read: those that FRRConfigurations refer to are taken as present.
+// are not read: those that FRRConfigurations and BGPPeers refer to are taken as present.
 func (o *Objects) frr() *world.FRR {
 	if !o.UsesFRR() {
 		return nil
@@ -27,8 +27,14 @@ func (o *Objects) frr() *world.FRR {
 	out := &world.FRR{Nodes: map[string]*world.FRRNode{}, Sessions: map[string]map[string]string{},
 		Passwords: map[string]string{}, Refused: map[string]string{}}
 	for _, p := range o.Peers {
+		if p.Spec.Backend != v1alpha1.BackendFRRK8s {
+			continue
+		}
+		if secret := p.Spec.PasswordSecret; secret != nil && !o.lacksSecret(p) {
+			out.Passwords[secret.Name] = "Secret " + secret.Name
+		}
 		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		if p.Spec.Backend != v1alpha1.BackendFRRK8s || c == nil {
+		if c == nil {
 			continue
 		}
 		switch c.Reason {

@@ -210,7 +210,11 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	}
 	related.Aliases, w.Communities = convert.ReadAliases(o.Communities)
 	for _, p := range o.Peers {
-		w.Peers = append(w.Peers, convert.Peer(o.withoutSecret(p), related))
+		of := related
+		if p.Spec.Backend == v1alpha1.BackendFRRK8s && o.lacksSecret(p) {
+			of.FRR = &world.FRR{}
+		}
+		w.Peers = append(w.Peers, convert.Peer(o.withoutSecret(p), of))
 	}
 	for _, a := range o.Advertisements {
 		w.Advertisements = append(w.Advertisements, convert.Advertisement(a, related))
@@ -233,8 +237,8 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 // withoutSecret returns a peer whose password stands for its Secret, unless the controller has reported that the Secret
 // is missing. A Secret that an edit sets is taken for another password.
 func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
-	c, r := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted), p.Spec.PasswordSecret
-	if r == nil || c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[r.Name] {
+	r := p.Spec.PasswordSecret
+	if r == nil || o.lacksSecret(p) || p.Spec.Backend == v1alpha1.BackendFRRK8s {
 		return p
 	}
 	out := p.DeepCopy()
@@ -242,4 +246,10 @@ func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 		out.Spec.Password += ", edited"
 	}
 	return out
+}
+
+// lacksSecret reports whether the controller has reported that the Secret of a peer is missing, unless an edit sets it.
+func (o *Objects) lacksSecret(p *v1alpha1.BGPPeer) bool {
+	c, r := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted), p.Spec.PasswordSecret
+	return r != nil && c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[r.Name]
 }
