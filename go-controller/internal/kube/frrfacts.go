@@ -55,22 +55,26 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 		sessions: map[string]frr.SessionStateStatus{}, passwords: map[string]string{},
 		read: map[string]*world.FRRConfiguration{}}
 	facts.mu.Unlock()
-	add := func(resource string, open func() cache.Controller) {
-		d := newDiscovered(kube, frr.GroupVersion().WithResource(resource), frrPause, open, facts.frrChanged,
-			facts.frrChanged)
-		w.frr = append(w.frr, d)
+	add := func(resource string, forget func(), open func() cache.Controller) {
+		lost := func() { // with the kind, its objects are gone
+			facts.mu.Lock()
+			forget()
+			facts.mu.Unlock()
+		}
+		w.frr = append(w.frr, newDiscovered(kube, frr.GroupVersion().WithResource(resource), frrPause, open, lost,
+			facts.frrChanged))
 	}
-	add(frr.Configurations, func() cache.Controller {
+	add(frr.Configurations, func() { clear(facts.frr.configurations); clear(facts.frr.read) }, func() cache.Controller {
 		return newInformer(ours.FRR.Configurations, &frr.Configuration{}, whole[*frr.Configuration],
 			facts.setConfiguration)
 	})
-	add(frr.NodeStates, func() cache.Controller {
+	add(frr.NodeStates, func() { clear(facts.frr.nodes) }, func() cache.Controller {
 		return newInformer(ours.FRR.NodeStates, &frr.NodeState{}, frr.Trimmed, facts.setFRRNode)
 	})
-	add(frr.SessionStates, func() cache.Controller {
+	add(frr.SessionStates, func() { clear(facts.frr.sessions) }, func() cache.Controller {
 		return newInformer(ours.FRR.SessionStates, &frr.SessionState{}, whole[*frr.SessionState], facts.setFRRSession)
 	})
-	add(frr.Configurations, func() cache.Controller {
+	add(frr.Configurations, func() { clear(facts.frr.passwords) }, func() cache.Controller {
 		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
 		return newInformer(secrets, &corev1.Secret{}, trimmedSecret, facts.setFRRSecret)
 	})

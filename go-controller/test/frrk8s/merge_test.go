@@ -146,8 +146,8 @@ func (n *node) result(t *testing.T) string {
 	return out
 }
 
-// start starts a control plane with objects and the controller. It writes FRR's configuration to frr.conf in a directory,
-// and then sends SIGHUP to the process in the file pid.
+// start starts a control plane with objects and the controller. It writes FRR's configuration to frr.conf in a
+// directory, and then sends SIGHUP to the process in the file pid.
 func start(t *testing.T, dir, manifests string) *node {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: os.Stderr})
@@ -168,7 +168,8 @@ func start(t *testing.T, dir, manifests string) *node {
 		t.Fatal(err)
 	}
 	crds := filepath.Join(source.Dir, "config/crd/bases")
-	for _, args := range [][]string{{"apply", "-f", crds}, {"wait", "--for=condition=Established", "--timeout=1m", "-f", crds}} {
+	for _, args := range [][]string{{"apply", "-f", crds},
+		{"wait", "--for=condition=Established", "--timeout=1m", "-f", crds}} {
 		if _, err := plane.Kubectl(t.Context(), args...); err != nil {
 			t.Fatal(err)
 		}

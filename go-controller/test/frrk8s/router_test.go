@@ -49,7 +49,8 @@ spec: {bgp: {routers: [{asn: 64500, neighbors: [
 
 // shop are a pool that FRR advertises, and a Service with an endpoint.
 const shop = `
-{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: far}, spec: {addresses: [203.0.113.1-203.0.113.9]}}
+{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: far},
+  spec: {addresses: [203.0.113.1-203.0.113.9]}}
 ---
 {apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPAdvertisement, metadata: {name: far},
   spec: {ipAddressPools: [far], communities: ["64500:7"]}}

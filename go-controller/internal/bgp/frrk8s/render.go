@@ -56,8 +56,8 @@ type PeerPlan struct {
 	Dropped  map[netip.Prefix]bool
 }
 
-// Render computes the objects of all peers whose sessions frr-k8s has. It returns none unless all objects of frr-k8s are
-// known.
+// Render computes the objects of all peers whose sessions frr-k8s has. It returns none unless all objects of frr-k8s
+// are known.
 func Render(w *world.Snapshot, l *bgp.Layout, drains *Drains) *Plan {
 	plan := &Plan{Peers: map[string]*PeerPlan{}}
 	peers := l.FRRPeers()
