@@ -17,7 +17,7 @@ GOTEST     := go test -vet=off -ldflags='-s -w'
 PROCS      ?= 2
 export SLB_CACHE
 
-.PHONY: help setup build controlplane demo test nightly unit scenario contract smoke e2e e2e-central e2e-interconnect \
+.PHONY: help setup build controlplane frr-k8s demo test nightly unit scenario contract smoke e2e e2e-central e2e-interconnect \
 	e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan \
 	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-failover \
 	bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test site check clean dashboard
@@ -33,12 +33,14 @@ build: ## the controller, and the lab's command, into _output/bin
 
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
-	@contrib/frr-k8s.sh -h 2>/dev/null # builds it
+
+frr-k8s: ## frr-k8s' controller into the cache, from its Go module (minutes, once)
+	@contrib/frr-k8s.sh -h >/dev/null 2>&1 || contrib/frr-k8s.sh -h
 
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
 
-test: setup controlplane ## the four levels of CONTRIBUTING.md: unit, scenario, contract, smoke
+test: setup controlplane frr-k8s ## the four levels of CONTRIBUTING.md: unit, scenario, contract, smoke
 	@contrib/levels.sh unit scenario contract smoke
 
 nightly: setup controlplane ## everything that `make test` leaves out; takes hours
@@ -50,7 +52,7 @@ unit: ## pure packages, goldens, fuzz seeds, virtual clocks: needs Go alone
 scenario: ## controller and agents in one process, on a virtual clock, against an API with real admission
 	$(GOTEST) -timeout 3m ./go-controller/test/scenario/...
 
-contract: controlplane ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
+contract: controlplane frr-k8s ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
 	SLB_BIN=$(CURDIR)/$(BIN) $(GOTEST) -count=1 -p 4 -parallel 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
 
 # Suites of the lab. LABELS, FOCUS and SKIP select specs, LAB_OVN_PREFIX the OVN.
