@@ -64,13 +64,15 @@ type State struct {
 	moves map[string]move
 }
 
-// grant records the addresses granted to a Service while its status showed different ones.
+// grant records the addresses granted to a Service while its status showed different ones. It may be granted none.
 type grant struct {
 	uid   string
 	addrs []netip.Addr
 	// replaced are the addresses that the status showed, and hosts its host names.
 	replaced []netip.Addr
 	hosts    []string
+	// late are addresses that were granted before, and that a write on its way may still show: the last maxLate.
+	late [][]netip.Addr
 	// since is the time of the first pass with the grant, by the clock of this process. It is zero if there was none yet,
 	// after Amend.
 	since time.Time
@@ -80,7 +82,29 @@ type grant struct {
 // other addresses, another client wrote them first, and they are the Service's addresses. Otherwise two controllers
 // that run at the same time would overwrite each other indefinitely.
 func (g *grant) isCurrent(shown []netip.Addr) bool {
-	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced)
+	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced) ||
+		slices.ContainsFunc(g.late, func(addrs []netip.Addr) bool { return slices.Equal(shown, addrs) })
+}
+
+// maxLate is how many earlier grants are remembered. One write of a Service is on its way at a time.
+const maxLate = 16
+
+// follow adds what is known of the grant before. unsettled are the addresses that may still be written.
+func (g *grant) follow(last grant, unsettled []netip.Addr) {
+	if last.uid != g.uid {
+		return
+	}
+	g.late = last.late
+	if slices.Equal(last.addrs, g.addrs) {
+		if !last.since.IsZero() {
+			g.since = last.since
+		}
+		return
+	}
+	if settled := func(a netip.Addr) bool { return !slices.Contains(unsettled, a) }; !slices.ContainsFunc(last.addrs, settled) {
+		g.late = append(slices.Clone(g.late), last.addrs)
+		g.late = g.late[max(0, len(g.late)-maxLate):]
+	}
 }
 
 type plannedService struct {
@@ -144,8 +168,8 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 // programmed them, with interconnect. They wait from when they were granted: the Service may be older than its pool, or
 // may have been created while no controller ran. After a restart, the wait begins again.
 func (d *Decision) MayAwaitZone(key world.Key) bool {
-	g, ok := d.grants[key]
-	return ok && d.Layout.Interconnect && (g.since.IsZero() || d.World.Now.Before(g.since.Add(world.ProgramWait)))
+	g := d.grants[key]
+	return len(g.addrs) > 0 && d.Layout.Interconnect && (g.since.IsZero() || d.World.Now.Before(g.since.Add(world.ProgramWait)))
 }
 
 // firstZoneWaitEnd returns when the status of the first Service that waits for a zone is written in any case, or the
@@ -215,14 +239,12 @@ func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
 	before := m.grants
 	m.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
-		addrs := a.Services[s.Key].Addrs
-		if len(addrs) == 0 || slices.Equal(addrs, s.Assigned) {
+		o := a.Services[s.Key]
+		if o.Foreign || slices.Equal(o.Addrs, s.Assigned) {
 			continue
 		}
-		g := grant{s.UID, addrs, s.Assigned, s.AssignedHosts, w.Now}
-		if last := before[s.Key]; last.uid == s.UID && slices.Equal(last.addrs, addrs) && !last.since.IsZero() {
-			g.since = last.since
-		}
+		g := grant{uid: s.UID, addrs: o.Addrs, replaced: s.Assigned, hosts: s.AssignedHosts, since: w.Now}
+		g.follow(before[s.Key], w.Unsettled[s.Key])
 		m.grants[s.Key] = g
 	}
 }

@@ -15,8 +15,8 @@ import (
 // status, it includes those that a pool could have allocated.
 func (st *state) previousAddrs(service int) ownership {
 	s := st.services[service]
-	own := ownership{addrs: st.held[s.Key]}
-	if own.releasesAddr = len(own.addrs) > 0; !own.releasesAddr {
+	var own ownership
+	if own.addrs, own.releasesAddr = st.held[s.Key]; !own.releasesAddr {
 		own.addrs = st.adoptable(s, &own)
 	}
 	return own

@@ -173,8 +173,8 @@ func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 // adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
 // whether the status is another controller's.
 func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
-	addrs := t.held[s.Key]
-	if len(addrs) == 0 {
+	addrs, held := t.held[s.Key]
+	if !held {
 		addrs, foreign = t.ownOf(s)
 	}
 	for _, a := range addrs {
