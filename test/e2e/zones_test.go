@@ -252,7 +252,15 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		where := podNodes(ctx)
 		warmUp(ctx, addrs)
 		port, victim := activeGateway(ctx)
+		// The lab has no node lifecycle controller, which says after 40 to 50 s that a kubelet is silent. Without that, a
+		// gateway of which only the agent is silent stays the first one.
+		ready := func(ctx context.Context, status string) {
+			GinkgoHelper()
+			kubectl(ctx, "", "patch", "node", victim, "--subresource=status", "-p",
+				`{"status":{"conditions":[{"type":"Ready","status":"`+status+`"}]}}`)
+		}
 		DeferCleanup(func(ctx SpecContext) {
+			ready(ctx, "True")
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			Expect(cluster.KillGuard(victim)).To(Succeed())
 			Expect(cluster.StartGuard(ctx, controller, victim)).To(Succeed())
@@ -261,6 +269,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 		Expect(cluster.KillGuard(victim)).To(Succeed())
 		Expect(cluster.Kill(victim)).To(Succeed())
 		awaitMove(ctx, port, victim)
+		ready(ctx, "Unknown")
 		_, successor := activeGateway(ctx)
 		Eventually(publishedGateway).WithContext(ctx).Should(Equal(successor), "after its claim has settled")
 		priority := func(ctx context.Context) (string, error) {
@@ -279,6 +288,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				}
 			}
 		}
+		ready(ctx, "True")
 		served(during(ctx, addrs, func() {
 			Expect(cluster.Reboot(ctx, victim, func() error {
 				return cluster.StartGuardWithoutAPIServer(ctx, controller, victim)
