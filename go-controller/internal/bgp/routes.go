@@ -145,9 +145,7 @@ func (l *Layout) union(ads []*world.Advertisement, made map[string]Attributes) A
 	}
 	slices.Sort(u.Communities)
 	u.Communities = slices.Compact(u.Communities)
-	slices.SortFunc(u.LargeCommunities, func(a, b LargeCommunity) int {
-		return cmp.Or(cmp.Compare(a.Global, b.Global), cmp.Compare(a.Local1, b.Local1), cmp.Compare(a.Local2, b.Local2))
-	})
+	slices.SortFunc(u.LargeCommunities, LargeCommunity.compare)
 	u.LargeCommunities = slices.Compact(u.LargeCommunities)
 	made[key.String()] = u
 	return u

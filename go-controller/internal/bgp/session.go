@@ -3,6 +3,7 @@
 package bgp
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -99,14 +100,33 @@ type Attributes struct {
 }
 
 // Equal reports whether routes with these attributes are advertised identically.
-func (a Attributes) Equal(b Attributes) bool {
-	same := func(a, b *uint32) bool { return a == b || a != nil && b != nil && *a == *b }
-	return a.NextHop == b.NextHop && same(a.LocalPref, b.LocalPref) && same(a.MED, b.MED) && a.Prepend == b.Prepend &&
-		slices.Equal(a.Communities, b.Communities) && slices.Equal(a.LargeCommunities, b.LargeCommunities)
+func (a Attributes) Equal(b Attributes) bool { return a.Compare(b) == 0 }
+
+// Compare orders attributes, so that those that are Equal are adjacent.
+func (a Attributes) Compare(b Attributes) int {
+	optional := func(a, b *uint32) int {
+		switch {
+		case a == b:
+			return 0
+		case a == nil:
+			return -1
+		case b == nil:
+			return 1
+		}
+		return cmp.Compare(*a, *b)
+	}
+	return cmp.Or(a.NextHop.Compare(b.NextHop), optional(a.LocalPref, b.LocalPref), optional(a.MED, b.MED),
+		cmp.Compare(a.Prepend, b.Prepend), slices.Compare(a.Communities, b.Communities),
+		slices.CompareFunc(a.LargeCommunities, b.LargeCommunities, LargeCommunity.compare))
 }
 
 // LargeCommunity is a large community (RFC 8092).
 type LargeCommunity struct{ Global, Local1, Local2 uint32 }
+
+// compare orders large communities (RFC 8092 section 2).
+func (c LargeCommunity) compare(o LargeCommunity) int {
+	return cmp.Or(cmp.Compare(c.Global, o.Global), cmp.Compare(c.Local1, o.Local1), cmp.Compare(c.Local2, o.Local2))
+}
 
 // BFD contains the BFD settings for the path to a peer.
 type BFD = bfd.Settings

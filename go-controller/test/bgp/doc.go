@@ -4,6 +4,5 @@
 // must persist after failures. It needs root.
 //
 // The tests run in a network namespace of their own, which is the node's. Each router has another one. All of them
-// are removed with the tests, however these end. SLB_TEST_BGP_CHURN=1h makes TestChurn run for that long. With the
-// race detector, use -parallel 1 to run one speaker per process, as the daemon does.
+// are removed with the tests, however these end. SLB_TEST_BGP_CHURN=1h makes TestChurn run for that long.
 package bgp

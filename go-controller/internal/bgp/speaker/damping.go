@@ -98,7 +98,7 @@ func (p *peer) damped(n bgp.Neighbor) (is bool, left time.Duration) {
 	if p.damping.short == 0 || p.session == nil {
 		return p.damping.short > 0, 0
 	}
-	saw := p.session.connection.observed()
+	saw := p.session.observed()
 	if saw.phase != Established {
 		return true, 0
 	}

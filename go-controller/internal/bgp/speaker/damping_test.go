@@ -39,7 +39,7 @@ func TestDampingDoublesUpToALimit(t *testing.T) {
 
 func TestSessionsLastBeyondTheirHoldTime(t *testing.T) {
 	for hold, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 90 * time.Second: 2 * time.Minute,
-		maxHold: 330 * time.Second} {
+		65535 * time.Second: 330 * time.Second} {
 		if got := stableAfter(bgp.Neighbor{Hold: hold}); got != want {
 			t.Errorf("hold time %s: %s, want %s", hold, got, want)
 		}
@@ -61,7 +61,7 @@ func newLimited(t *testing.T) *limited {
 
 func (l *limited) establish() State {
 	saw := connState{phase: Established, since: time.Now(), local: l.want.Neighbor.RouterID}
-	l.session = &session{connection: &connection{seen: saw}}
+	l.session = &session{seen: saw}
 	return l.published()
 }
 
@@ -72,7 +72,7 @@ func (l *limited) published() State {
 
 // lose ends the session, and then a connection that the router closes at once.
 func (l *limited) lose() State {
-	saw := l.session.connection.seen
+	saw := l.session.seen
 	saw.lasted = max(time.Since(saw.since), 1)
 	l.sessionEnded(saw, l.want.Neighbor)
 	l.recordLoss((&receivedNotification{code: 6, subcode: 1}).reason())
@@ -168,7 +168,7 @@ func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
 		} {
 			l.establish()
 			<-time.After(c.lasted)
-			l.forget(l.session.connection.observed(), l.want.Neighbor)
+			l.forget(l.session.observed(), l.want.Neighbor)
 			l.session = nil
 			if s := l.published(); s.Damped != c.want.Damped || s.LastError != c.want.LastError {
 				t.Errorf("after a session of %s: %+v, want %+v", c.lasted, s, c.want)
@@ -178,7 +178,7 @@ func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
 		l.establish()
 		<-time.After(stableAfter(l.want.Neighbor))
 		l.recordLoss(bfdDown().reason())
-		l.forget(l.session.connection.observed(), l.want.Neighbor)
+		l.forget(l.session.observed(), l.want.Neighbor)
 		l.session = nil
 		if s := l.published(); s.LastError == "" {
 			t.Errorf("the reason for the end of the session is missing: %+v", s)

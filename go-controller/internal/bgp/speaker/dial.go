@@ -24,10 +24,8 @@ const (
 	dialTimeout = 16 * time.Second
 	// maxRetryAfterBFD is the longest interval between two attempts after BFD detected that the path failed.
 	maxRetryAfterBFD = time.Second
-	// settling is how long a router may take to close a new connection or to send data. A router that does not have
-	// this node as a neighbor closes at once, and the connection is not passed to a BGP server.
-	settling = 200 * time.Millisecond
-	// closed is the reason in this case.
+	// closed is the reason if a router closes a new connection, for example because it does not have this node as a
+	// neighbor.
 	closed = "the peer closed the connection before the session was opened: check that this node is configured as a " +
 		"neighbor"
 )
@@ -78,7 +76,7 @@ func startDial(ctx context.Context, t target, most time.Duration, wake func()) *
 	a := &attempt{target: t, cancel: cancel, result: make(chan outcome, 1)}
 	go func() {
 		defer cancel()
-		conn, err := dial(ctx, t, settling)
+		conn, err := dial(ctx, t)
 		a.result <- outcome{conn, err}
 		wake()
 	}()
@@ -95,9 +93,9 @@ func (a *attempt) abandon() {
 	}()
 }
 
-// connect attaches the connection to the session when the peer has accepted it. It dials the peer when an attempt is
-// due, the first time at once. It returns the time until the next attempt.
-func (p *peer) connect(ctx context.Context, to target) time.Duration {
+// connect starts the session when the peer has accepted the connection. It dials the peer when an attempt is due, the
+// first time at once. It returns the time until the next attempt.
+func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
 	if p.attempt == nil {
 		if wait := time.Until(p.retry); wait > 0 {
 			return wait
@@ -114,7 +112,8 @@ func (p *peer) connect(ctx context.Context, to target) time.Duration {
 	case o := <-p.attempt.result:
 		p.attempt = nil
 		if o.err == nil {
-			p.session.connection.attach(o.conn, localOf(o.conn, to.addr.Zone()))
+			p.session = newSession(to, o.conn, localOf(o.conn, to.addr.Zone()), routes, func() { signal(p.wake) })
+			go p.session.run(to.neighbor, hostname())
 			return 0
 		}
 		p.recordLoss(dialReason(o.err))
@@ -132,8 +131,8 @@ func (p *peer) abandon() {
 	}
 }
 
-// dial connects to a router, which may take the given time to close the connection or to send data.
-func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, error) {
+// dial connects to a router.
+func dial(ctx context.Context, t target) (*net.TCPConn, error) {
 	if err := collision(t); err != nil {
 		return nil, err
 	}
@@ -159,10 +158,6 @@ func dial(ctx context.Context, t target, settling time.Duration) (*net.TCPConn, 
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), hint(t, err))
 	}
-	if err := settle(conn.(*net.TCPConn), settling); err != nil {
-		_ = conn.Close() // Nothing was sent on it.
-		return nil, err
-	}
 	return conn.(*net.TCPConn), nil
 }
 
@@ -180,27 +175,6 @@ func dialReason(err error) reason {
 		return reason{text: err.Error(), kind: detected}
 	}
 	return reason{text: err.Error(), kind: unreachable}
-}
-
-// settle waits for the first data from a router or for it to close, and consumes no data.
-func settle(conn *net.TCPConn, most time.Duration) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(most)); err != nil {
-		return err
-	}
-	var n int
-	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, failed = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
-	})
-	if err == nil && (n == 0 || failed != nil) {
-		return errClosed{}
-	}
-	return conn.SetReadDeadline(time.Time{}) // If err is not nil, the router was silent.
 }
 
 // noPassword is a hint for a peer that has a password although we do not: it ignores what is not signed (RFC 2385).

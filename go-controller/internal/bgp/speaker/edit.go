@@ -2,38 +2,40 @@
 
 package speaker
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
-// change gives the session another target. It updates the existing session if that can continue, and otherwise ends it.
-// With graceful restart, the session ends without a NOTIFICATION, because a NOTIFICATION would make the router drop all
-// routes (RFC 4724 section 4).
-func (p *peer) change(ctx context.Context, to target) {
+// change gives the peer another target. It updates the existing session if that can continue, and otherwise ends it and
+// dials at once. With graceful restart, the session ends without a NOTIFICATION, because a NOTIFICATION would make the
+// router drop all routes (RFC 4724 section 4).
+func (p *peer) change(to target) {
 	p.outdated = false
 	switch {
-	case p.session == nil || p.session.target == to:
-	case p.session.sameSession(to):
-		p.session.target = to
-		p.session.connection.setKeepalive(to.neighbor)
+	case p.target == target{} || p.target == to:
+	case p.target.sameSession(to):
+		if p.session != nil {
+			p.session.target = to
+			p.session.setKeepalive(to.neighbor)
+		}
 	case !p.mayClose():
 		p.outdated = true // The session continues with the old target and the wanted routes.
-	case to.neighbor.Resumes(p.session.neighbor):
-		p.retry, p.damping = time.Time{}, damping{}
-		p.session.connection.beginClose(reason{text: renewed, kind: detected})
-		p.session.connection.close()
-		p.end(ctx, "")
+		return
 	default:
 		p.retry, p.damping = time.Time{}, damping{}
-		p.close(ctx, renewed)
+		p.abandon()
+		if !to.neighbor.Resumes(p.target.neighbor) {
+			p.close(renewed)
+		} else if p.session != nil {
+			p.session.abort(reason{text: renewed, kind: detected})
+			p.end("")
+		}
 	}
+	p.target = to
 }
 
 // mayClose reports whether a session may be closed for an edit. An Established one may be closed only when it is the
 // node's turn.
 func (p *peer) mayClose() bool {
-	return p.speaker.options.Turn == nil || p.session.connection.observed().phase != Established ||
+	return p.speaker.options.Turn == nil || p.session == nil || p.session.observed().phase != Established ||
 		p.speaker.options.Turn.Take(p.name)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
-// gobgp accepts routes of all families and sends those of negotiated families only.
+// Only routes of negotiated families are sent, and only those are reported.
 func TestStateClaimsNegotiatedFamiliesOnly(t *testing.T) {
 	t.Parallel()
 	v4 := packet.NewCapMultiProtocol(packet.RF_IPv4_UC)

@@ -35,25 +35,20 @@ const (
 	finished               // nothing
 )
 
-// filter passes those messages of a router that gobgp may receive. Each of them is well formed and allowed in the state
-// of the session:
-//   - the OPEN, once and first, if it is acceptable, and in the format that gobgp knows;
-//   - KEEPALIVEs, and one in place of each UPDATE: both reset the hold timer (RFC 4271 section 4.4);
-//   - the first End-of-RIB of each family of the session; routes are not parsed;
-//   - requests for our routes of a family of the session (RFC 2918).
-//
-// It has no clock and does no I/O.
+// filter checks that each message of a router is well formed and allowed in the state of the session. It reads no more
+// of it than we need: of UPDATEs only that they are there, as they reset the hold timer (RFC 4271 section 4.4). It has
+// no clock and does no I/O.
 type filter struct {
 	neighbor bgp.Neighbor
 	stage    stage
-	// asn and hold are set by the OPEN: the router's AS number and the negotiated hold time, 0 for no limit.
-	asn  uint32
-	hold time.Duration
-	// extended means that the OPEN has extended optional parameters (RFC 9072).
-	extended bool
-	// families are the address families that both sides support. The value is true if the End-of-RIB of the family was
-	// passed on.
-	families map[packet.RouteFamily]bool
+	// The following fields are set by the OPEN: the router's AS number, the negotiated hold time, 0 for no limit, and
+	// the families that both sides support.
+	asn      uint32
+	hold     time.Duration
+	families Families
+	// fourOctet means that the router has AS numbers of four octets (RFC 6793), extended that its OPEN has extended
+	// optional parameters (RFC 9072).
+	fourOctet, extended bool
 }
 
 // notificationError is an error of the router, and the NOTIFICATION that reports it (RFC 4271 section 6).
@@ -121,35 +116,26 @@ func messageLength(header []byte) (int, *notificationError) {
 	return length, nil
 }
 
-// process processes a complete message whose header was checked by messageLength. It returns the message that gobgp
-// receives instead, nil for none. An error is a *notificationError or a *receivedNotification and ends the session.
-func (f *filter) process(m []byte) ([]byte, error) {
+// process processes a complete message whose header was checked by messageLength. It returns the families of which the
+// router requests all routes. An error is a *notificationError or a *receivedNotification and ends the session.
+func (f *filter) process(m []byte) (again Families, err error) {
 	kind := m[typeAt]
 	switch {
 	case kind == packet.BGP_MSG_NOTIFICATION && f.stage != finished:
 		f.stage = finished
-		return nil, &receivedNotification{m[headerLength], m[headerLength+1], bytes.Clone(m[headerLength+2:]), f.extended}
+		return again, &receivedNotification{m[headerLength], m[headerLength+1], bytes.Clone(m[headerLength+2:]), f.extended}
 	case f.stage == beginning && kind == packet.BGP_MSG_OPEN:
-		standard, err := f.open(m)
-		if err != nil {
+		if err := f.open(m); err != nil {
 			f.stage = finished
-			return nil, err
+			return again, err
 		}
 		f.stage = opened
-		return standard, nil
+		return again, nil
 	case f.stage == opened && kind == packet.BGP_MSG_KEEPALIVE:
 		f.stage = talking
-		return m, nil
-	case f.stage == talking && kind == packet.BGP_MSG_KEEPALIVE:
-		return m, nil
-	case f.stage == talking && kind == packet.BGP_MSG_UPDATE:
-		if family, ends := endOfRIB(m); ends {
-			if passed, ours := f.families[family]; ours && !passed {
-				f.families[family] = true
-				return m, nil
-			}
-		}
-		return keepalive(), nil
+		return again, nil
+	case f.stage == talking && (kind == packet.BGP_MSG_KEEPALIVE || kind == packet.BGP_MSG_UPDATE):
+		return again, nil
 	case f.stage == talking && kind == packet.BGP_MSG_ROUTE_REFRESH:
 		return f.refresh(m), nil
 	}
@@ -158,42 +144,22 @@ func (f *filter) process(m []byte) ([]byte, error) {
 		text: fmt.Sprintf("the peer sent an unexpected message of type %d", kind),
 	}
 	f.stage = finished
-	return nil, r
+	return again, r
 }
 
-// negotiated returns the families of the session.
-func (f *filter) negotiated() Families {
-	_, v4 := f.families[packet.RF_IPv4_UC]
-	_, v6 := f.families[packet.RF_IPv6_UC]
-	return Families{v4, v6}
-}
-
-// refresh passes a plain request for a family of the session. Other requests need capabilities that we did not
-// advertise, and are ignored (RFC 2918 section 4, RFC 7313 section 4).
-func (f *filter) refresh(m []byte) []byte {
-	family := packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(m[headerLength:]), m[headerLength+3])
-	if _, ours := f.families[family]; !ours || len(m) != refreshLength || m[headerLength+2] != 0 {
-		return nil
+// refresh returns the family of a plain request, if it is one of the session. Other requests need capabilities that we
+// did not advertise, and are ignored (RFC 2918 section 4, RFC 7313 section 4).
+func (f *filter) refresh(m []byte) (again Families) {
+	if len(m) != refreshLength || m[headerLength+2] != 0 {
+		return again
 	}
-	return m
-}
-
-// endOfRIB reports whether an UPDATE is the End-of-RIB marker of a family (RFC 4724 section 2): an empty one, or one
-// with only an MP_UNREACH_NLRI attribute (RFC 4760 section 4) without routes.
-func endOfRIB(m []byte) (packet.RouteFamily, bool) {
-	body := m[headerLength:]
-	switch {
-	case bytes.Equal(body, []byte{0, 0, 0, 0}):
-		return packet.RF_IPv4_UC, true
-	case len(body) == 10 && bytes.Equal(body[:7], []byte{0, 0, 0, 6, byte(packet.BGP_ATTR_FLAG_OPTIONAL),
-		byte(packet.BGP_ATTR_TYPE_MP_UNREACH_NLRI), 3}):
-		return packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(body[7:]), body[9]), true
-	case len(body) == 11 && bytes.Equal(body[:8], []byte{0, 0, 0, 7,
-		byte(packet.BGP_ATTR_FLAG_OPTIONAL | packet.BGP_ATTR_FLAG_EXTENDED_LENGTH),
-		byte(packet.BGP_ATTR_TYPE_MP_UNREACH_NLRI), 0, 3}):
-		return packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(body[8:]), body[10]), true
+	switch packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(m[headerLength:]), m[headerLength+3]) {
+	case packet.RF_IPv4_UC:
+		again.IPv4 = f.families.IPv4
+	case packet.RF_IPv6_UC:
+		again.IPv6 = f.families.IPv6
 	}
-	return 0, false
+	return again
 }
 
 // newMessage returns a message with a body.

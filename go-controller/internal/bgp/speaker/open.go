@@ -4,13 +4,16 @@ package speaker
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -20,58 +23,108 @@ const (
 	// 2). Each parameter then has two octets of length.
 	extendedAt = parametersAt + 2
 	extended   = 255
+	// standardMost is the most octets of optional parameters that are not extended.
+	standardMost = extended - 1
+	// version is that of BGP.
+	version = 4
 )
 
-// open validates the router's OPEN and stores its parameters. It returns the OPEN that gobgp receives.
-func (f *filter) open(m []byte) ([]byte, error) {
-	n := f.neighbor
-	f.extended = isExtended(m)
-	m, err := standardOpen(m)
-	if err != nil {
-		return nil, err
-	}
-	body, err := parse(m)
-	if err == nil {
-		f.asn, err = packet.ValidateOpenMsg(body, peerASN(n), asn(n), n.RouterID.AsSlice())
-	}
-	var known *packet.MessageError
-	switch {
-	case errors.As(err, &known) && known.TypeCode == packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
-		r := openError(known.SubTypeCode, "the peer's OPEN message: %s", known.Message)
-		if known.SubTypeCode == packet.BGP_ERROR_SUB_UNSUPPORTED_VERSION_NUMBER {
-			r.data = []byte{0, 4} // The supported version (RFC 4271 section 6.2).
-		}
-		if known.SubTypeCode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
-			r.asn = sentASN(body)
-		}
-		return nil, r
-	case err != nil:
-		return nil, openError(0, "the peer's OPEN message is malformed: %v", err)
-	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
-		r := openError(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
-		r.asn = f.asn
-		return nil, r
-	}
-	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
-	f.families = commonFamilies(n, body)
-	return m, nil
+// hostname returns the name of the node, which routers show.
+func hostname() string {
+	name, _ := os.Hostname() // Without a name, the capability is empty.
+	return name
 }
 
-// sentASN returns the AS number in an OPEN (RFC 6793 section 4.1).
-func sentASN(open *packet.BGPOpen) uint32 {
-	sent := uint32(open.MyAS)
-	for _, o := range open.OptParams {
-		capabilities, ok := o.(*packet.OptionParameterCapability)
-		if !ok {
-			continue
-		}
-		for _, c := range capabilities.Capability {
-			if four, ok := c.(*packet.CapFourOctetASNumber); ok {
-				sent = four.CapValue
+// openMessage returns our OPEN.
+func openMessage(n bgp.Neighbor, hostname string) []byte {
+	capabilities := []packet.ParameterCapabilityInterface{packet.NewCapRouteRefresh(), packet.NewCapFQDN(hostname, "")}
+	var restarts []*packet.CapGracefulRestartTuple
+	for _, f := range families(n) {
+		capabilities = append(capabilities, packet.NewCapMultiProtocol(f))
+		restarts = append(restarts, packet.NewCapGracefulRestartTuple(f, true))
+	}
+	capabilities = append(capabilities, packet.NewCapFourOctetASNumber(asn(n)))
+	if n.GracefulRestart {
+		// Each session may be that of a process that restarted, and what the node forwards does not depend on it.
+		capabilities = append(capabilities, packet.NewCapGracefulRestart(true, false,
+			uint16(world.GracefulRestartTime/time.Second), restarts))
+	}
+	if n.IPv4 {
+		capabilities = append(capabilities, packet.NewCapExtendedNexthop([]*packet.CapExtendedNexthopTuple{
+			packet.NewCapExtendedNexthopTuple(packet.RF_IPv4_UC, packet.AFI_IP6)}))
+	}
+	body := []byte{version}
+	body = binary.BigEndian.AppendUint16(body, twoOctets(asn(n)))
+	body = binary.BigEndian.AppendUint16(body, uint16(n.Hold/time.Second))
+	body = append(body, n.RouterID.AsSlice()...)
+	parameter, err := packet.NewOptionParameterCapability(capabilities).Serialize()
+	if err != nil || len(parameter) > standardMost {
+		parameter = nil // Capabilities of a fixed length and a host name do not fail.
+	}
+	return newMessage(packet.BGP_MSG_OPEN, append(append(body, byte(len(parameter))), parameter...)...)
+}
+
+func families(n bgp.Neighbor) (all []packet.RouteFamily) {
+	if n.IPv4 {
+		all = append(all, packet.RF_IPv4_UC)
+	}
+	if n.IPv6 {
+		all = append(all, packet.RF_IPv6_UC)
+	}
+	return all
+}
+
+// open validates the router's OPEN and stores its parameters.
+func (f *filter) open(m []byte) error {
+	n := f.neighbor
+	f.extended = isExtended(m)
+	body := &packet.BGPOpen{Version: m[headerLength], MyAS: binary.BigEndian.Uint16(m[headerLength+1:]),
+		HoldTime: binary.BigEndian.Uint16(m[headerLength+3:]), ID: bytes.Clone(m[headerLength+5 : parametersAt])}
+	capabilities, err := capabilitiesOf(m)
+	if err != nil {
+		return err
+	}
+	multiprotocol, sent := false, uint32(body.MyAS)
+	for _, c := range capabilities {
+		switch code, value := packet.BGPCapabilityCode(c[0]), c[2:]; {
+		case code == packet.BGP_CAP_FOUR_OCTET_AS_NUMBER && len(value) == 4:
+			sent, f.fourOctet = binary.BigEndian.Uint32(value), true
+			body.OptParams = []packet.OptionParameterInterface{packet.NewOptionParameterCapability(
+				[]packet.ParameterCapabilityInterface{packet.NewCapFourOctetASNumber(sent)})}
+		case code == packet.BGP_CAP_FOUR_OCTET_AS_NUMBER:
+			return openError(0, "the peer's OPEN message is malformed: its AS number has %d octets", len(value))
+		case code == packet.BGP_CAP_MULTIPROTOCOL && len(value) == 4: // RFC 4760 section 8
+			multiprotocol = true
+			switch packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(value), value[3]) {
+			case packet.RF_IPv4_UC:
+				f.families.IPv4 = n.IPv4
+			case packet.RF_IPv6_UC:
+				f.families.IPv6 = n.IPv6
 			}
 		}
 	}
-	return sent
+	if !multiprotocol { // Such a router supports IPv4 (RFC 4760 section 1).
+		f.families.IPv4 = n.IPv4
+	}
+	f.asn, err = packet.ValidateOpenMsg(body, peerASN(n), asn(n), n.RouterID.AsSlice())
+	var known *packet.MessageError
+	switch {
+	case errors.As(err, &known):
+		r := openError(known.SubTypeCode, "the peer's OPEN message: %s", known.Message)
+		if known.SubTypeCode == packet.BGP_ERROR_SUB_UNSUPPORTED_VERSION_NUMBER {
+			r.data = []byte{0, version} // The supported version (RFC 4271 section 6.2).
+		}
+		if known.SubTypeCode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
+			r.asn = sent
+		}
+		return r
+	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
+		r := openError(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
+		r.asn = f.asn
+		return r
+	}
+	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
+	return nil
 }
 
 func openError(subcode uint8, format string, args ...any) *notificationError {
@@ -84,12 +137,9 @@ func isExtended(m []byte) bool {
 	return len(m) >= extendedAt && m[parametersAt] != 0 && m[extendedAt-1] == extended
 }
 
-// standardOpen returns an OPEN with the capabilities that gobgp needs, in the format of RFC 4271. gobgp knows no
-// extended optional parameters (RFC 9072), and its API panics on names in other capabilities that are no UTF-8.
-func standardOpen(m []byte) ([]byte, error) {
-	if len(m) <= parametersAt {
-		return m, nil // gobgp's parser says what is wrong.
-	}
+// capabilitiesOf returns the capabilities in an OPEN, each with its code and length. Those that we do not know are not
+// read: names in them, for example, may be no UTF-8.
+func capabilitiesOf(m []byte) ([][]byte, error) {
 	at, width, of := parametersAt, 1, "optional parameters"
 	if isExtended(m) {
 		at, width, of = extendedAt, 2, "extended optional parameters (RFC 9072)"
@@ -98,21 +148,7 @@ func standardOpen(m []byte) ([]byte, error) {
 	if !ok {
 		return nil, openError(0, "the peer's OPEN message is malformed: lengths in its %s are wrong", of)
 	}
-	var parameters []byte
-	foreign := false
-	for _, c := range capabilities {
-		// One other family is enough to show that the peer does not have ours (see commonFamilies).
-		if needed(c) || isMultiprotocol(c) && !foreign {
-			foreign = foreign || !needed(c)
-			parameters = append(append(parameters, packet.BGP_OPT_CAPABILITY, byte(len(c))), c...)
-		}
-	}
-	if len(parameters) >= extended {
-		return nil, openError(packet.BGP_ERROR_SUB_UNSUPPORTED_OPTIONAL_PARAMETER, "the peer's OPEN message has %d octets "+
-			"of %s, of which at most %d are supported", len(parameters), of, extended-1)
-	}
-	body := append(bytes.Clone(m[headerLength:parametersAt]), byte(len(parameters)))
-	return newMessage(packet.BGP_MSG_OPEN, append(body, parameters...)...), nil
+	return capabilities, nil
 }
 
 // capabilitiesIn returns the capabilities in optional parameters, each with its code and length (RFC 5492 section 4).
@@ -144,58 +180,4 @@ func lengthIn(b []byte) (n int) {
 		n = n<<8 | int(octet)
 	}
 	return n
-}
-
-// needed reports whether a capability affects a session with our families.
-func needed(capability []byte) bool {
-	code := packet.BGPCapabilityCode(capability[0])
-	if isMultiprotocol(capability) {
-		return bytes.Equal(capability[1:], []byte{4, 0, 1, 0, 1}) || bytes.Equal(capability[1:], []byte{4, 0, 2, 0, 1})
-	}
-	return code == packet.BGP_CAP_ROUTE_REFRESH || code == packet.BGP_CAP_EXTENDED_NEXTHOP ||
-		code == packet.BGP_CAP_GRACEFUL_RESTART || code == packet.BGP_CAP_FOUR_OCTET_AS_NUMBER
-}
-
-// isMultiprotocol reports whether a capability is a multiprotocol one (RFC 4760 section 8) of the right length.
-func isMultiprotocol(capability []byte) bool {
-	return packet.BGPCapabilityCode(capability[0]) == packet.BGP_CAP_MULTIPROTOCOL && capability[1] == 4
-}
-
-// parse reads an OPEN with gobgp's parser. It returns an error if that fails or panics.
-func parse(m []byte) (open *packet.BGPOpen, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("it cannot be read: %v", r)
-		}
-	}()
-	message, err := packet.ParseBGPMessage(m)
-	if err != nil {
-		return nil, err
-	}
-	return message.Body.(*packet.BGPOpen), nil
-}
-
-// commonFamilies returns the families that both sides support. A router without a multiprotocol capability supports
-// IPv4 (RFC 4760 section 1).
-func commonFamilies(n bgp.Neighbor, open *packet.BGPOpen) map[packet.RouteFamily]bool {
-	ours := map[packet.RouteFamily]bool{packet.RF_IPv4_UC: n.IPv4, packet.RF_IPv6_UC: n.IPv6}
-	announced, both := false, map[packet.RouteFamily]bool{}
-	for _, p := range open.OptParams {
-		capabilities, ok := p.(*packet.OptionParameterCapability)
-		if !ok {
-			continue
-		}
-		for _, c := range capabilities.Capability {
-			if family, ok := c.(*packet.CapMultiProtocol); ok {
-				announced = true
-				if ours[family.CapValue] {
-					both[family.CapValue] = false
-				}
-			}
-		}
-	}
-	if !announced && n.IPv4 {
-		both[packet.RF_IPv4_UC] = false
-	}
-	return both
 }

@@ -3,7 +3,6 @@
 package speaker
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"time"
@@ -17,20 +16,20 @@ const bfdFirstAfter = 5 * time.Second
 
 // handleBFD closes the session when BFD detects that its path failed (RFC 5882 section 4.2). If there is no session, it
 // dials at once when BFD is up.
-func (p *peer) handleBFD(ctx context.Context) {
+func (p *peer) handleBFD() {
 	if p.path == nil {
 		return
 	}
 	was, is := p.lastLiveness, p.speaker.options.BFD.Session(p.name)
 	p.lastLiveness = is
-	waits := p.session == nil || p.session.awaitsRouter()
+	waits := p.session == nil
 	if is.Failures > was.Failures && !waits {
 		p.pathFailed = true
-		p.session.connection.closeOnPathFailure(bfdDown())
-		p.sessionEnded(p.session.connection.observed(), p.session.neighbor)
+		p.session.closeOnPathFailure(bfdDown())
+		p.sessionEnded(p.session.observed(), p.session.neighbor)
 		p.retry = time.Time{}
 		p.recordLoss(bfdDown().reason())
-		p.end(ctx, "")
+		p.end("")
 	}
 	if is.Up && !was.Up && (p.pathFailed || waits) {
 		p.retry = time.Time{}
@@ -85,9 +84,9 @@ func (p *peer) startBFD(want *bgp.Session, to target) time.Duration {
 		return 0
 	}
 	path := Path{Peer: to.addr, Interface: to.addr.Zone(), BFD: *want.BFD}
-	if p.session != nil && p.session.connection.observed().phase == Established {
+	if p.session != nil && p.session.observed().phase == Established {
 		p.pathFailed, p.failedDial = false, failedDial{}
-		path.Local, path.Peer, path.Interface = p.session.connection.observed().local, p.session.addr, p.session.addr.Zone()
+		path.Local, path.Peer, path.Interface = p.session.observed().local, p.session.addr, p.session.addr.Zone()
 	} else if p.path != nil && p.path.Peer == to.addr {
 		path.Local = p.path.Local
 	} else {

@@ -18,13 +18,9 @@ import (
 )
 
 const (
-	// maxSessionWait is how long a session waits for its router. gobgp gives up 4 min after its OPEN.
-	maxSessionWait         = 3 * time.Minute
-	minBackoff, maxBackoff = time.Second, time.Minute
+	maxBackoff = time.Minute
 	// renewed is the reason for the end of a session whose configuration changed.
 	renewed = "the session was reconfigured"
-	// cease limits the wait until the peer has received the end of a session.
-	cease = time.Second
 )
 
 // peer drives one session to the wanted state. Each step considers the complete state.
@@ -43,9 +39,10 @@ type peer struct {
 	found found // the discovered link of an unnumbered peer
 
 	// The following fields are used by run only.
-	server  *server
 	session *session
 	attempt *attempt
+	// target is that of the session and the attempts; the zero target before the first.
+	target target
 	// dials means that the address to dial is known and the session is not leaving.
 	dials bool
 	// retry is the earliest time of the next attempt to dial, or of the first one.
@@ -67,8 +64,6 @@ type peer struct {
 	discoveryInterface string
 	err                failure
 	damping            damping
-	// backoff is the time until failed routes are advertised again.
-	backoff time.Duration
 	// updates and notifications count those of sessions that ended.
 	updates       uint64
 	notifications notifications
@@ -119,7 +114,11 @@ func (p *peer) run(ctx context.Context) {
 		}
 		want := p.wanted()
 		again := p.step(ctx, want)
-		p.publish(want)
+		if later := p.postponed(); later > 0 {
+			again = earliest(again, later)
+		} else {
+			p.publish(want)
+		}
 		if want == nil && p.speaker.removeIfUnwanted(p) {
 			p.speaker.options.Notify()
 			return
@@ -136,79 +135,58 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if want == nil {
 		p.releaseTurn(true)
 		p.startDiscovery(ctx, "")
-		p.remove(ctx)
+		p.remove()
 		return 0
-	}
-	if p.server == nil {
-		p.server = p.speaker.newServer(klog.FromContext(ctx))
 	}
 	if !p.dialed {
 		p.dialed, p.retry = true, time.Now().Add(firstDialAfter(want))
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
-	p.handleBFD(ctx)
+	p.handleBFD()
 	if p.session != nil {
-		p.reap(ctx)
+		p.reap()
 	}
 	if err == nil {
-		p.change(ctx, to)
+		p.change(to)
 	}
 	if p.attempt != nil && (err != nil || !p.attempt.target.sameSession(to) || want.Leaving) {
 		p.retry = time.Time{}
 		p.abandon()
 	}
-	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.session.target == to &&
-		p.session.connection.observed().phase == Established)
+	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.target == to &&
+		p.session.observed().phase == Established)
 	if want.Leaving {
-		return p.drain(ctx, want)
+		return p.drain(want)
 	}
 	p.withdrawAt = time.Time{}
 	if err != nil {
 		p.recordError(err, unreachable)
-		if p.session == nil || p.session.awaitsRouter() {
-			return 0
-		}
-		return p.advertise(ctx, want.Routes) // A working session is kept although its peer can't be located now.
+		p.advertise(want.Routes) // A working session is kept although its peer can't be located now.
+		return 0
 	}
 	var wait time.Duration
-	if p.session == nil || p.session.stale() {
-		wait = p.open(ctx, to, want.Routes)
-	} else {
-		wait = p.advertise(ctx, want.Routes)
+	if p.session == nil {
+		wait = p.connect(ctx, to, want.Routes)
 	}
-	if p.session != nil && p.session.awaitsRouter() {
-		wait = earliest(wait, earliest(p.connect(ctx, to), time.Until(p.session.opened.Add(maxSessionWait))))
-	}
+	p.advertise(want.Routes)
 	_, left := p.damped(to.neighbor)
 	return earliest(earliest(wait, left), p.startBFD(want, to))
 }
 
-// open starts a session that waits for its router, because gobgp needs a second or two to connect.
-func (p *peer) open(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
-	p.end(ctx, "")
-	session, err := p.server.open(ctx, to, routes, func() { signal(p.wake) })
-	if err != nil {
-		p.recordLoss(reason{text: err.Error(), kind: detected})
-		return p.pace(to.neighbor)
+// advertise updates the routes of the session, if there is one.
+func (p *peer) advertise(routes map[netip.Prefix]bgp.Attributes) {
+	if p.session != nil {
+		p.recordError(p.session.advertise(routes), detected)
 	}
-	p.session = session
-	return p.advertised(session.pending)
 }
 
-// advertise updates the advertised routes, and returns the time until the failed ones are tried again.
-func (p *peer) advertise(ctx context.Context, routes map[netip.Prefix]bgp.Attributes) time.Duration {
-	return p.advertised(p.session.advertise(ctx, routes))
-}
-
-func (p *peer) advertised(err error) time.Duration {
-	p.recordError(err, detected)
-	if err == nil {
-		p.backoff = 0
-		return 0
+// postponed returns how long the state is not reported because the session sends routes; 0 if it is reported.
+func (p *peer) postponed() (left time.Duration) {
+	if p.session != nil {
+		_, left = p.session.advertised()
 	}
-	p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
-	return p.backoff
+	return left
 }
 
 // earliest returns the shorter of two waits; 0 stands for none.
@@ -261,33 +239,33 @@ func (p *peer) setDiscovered(f found) {
 }
 
 // reap removes a session that has ended.
-func (p *peer) reap(ctx context.Context) {
-	saw := p.session.connection.observed()
+func (p *peer) reap() {
+	saw := p.session.observed()
 	if !saw.closed {
 		return
 	}
-	if !p.session.awaitsRouter() {
-		p.sessionEnded(saw, p.session.neighbor)
-	}
+	p.sessionEnded(saw, p.session.neighbor)
 	p.recordLoss(saw.why)
-	p.end(ctx, "")
+	p.end("")
 }
 
 // drain closes a session in three steps: it lowers the preference of the routes, withdraws them and ends the session.
-func (p *peer) drain(ctx context.Context, want *bgp.Session) time.Duration {
+func (p *peer) drain(want *bgp.Session) time.Duration {
 	if p.session == nil {
+		p.stopBFD()
 		return 0
 	}
-	if p.session.connection.observed().phase == Established {
+	if p.session.observed().phase == Established {
 		if p.withdrawAt.IsZero() {
 			p.withdrawAt = time.Now().Add(p.speaker.options.DrainTime)
 		}
 		if wait := time.Until(p.withdrawAt); wait > 0 {
-			return earliest(p.advertise(ctx, gracefulShutdownRoutes(want.Routes)), wait)
+			p.advertise(gracefulShutdownRoutes(want.Routes))
+			return wait
 		}
-		p.advertise(ctx, nil)
+		p.advertise(nil)
 	}
-	p.close(ctx, "the node is draining")
+	p.close("the node is draining")
 	return 0
 }
 
@@ -308,27 +286,26 @@ func gracefulShutdownRoutes(routes map[netip.Prefix]bgp.Attributes) map[netip.Pr
 }
 
 // remove withdraws all routes and closes the session.
-func (p *peer) remove(ctx context.Context) {
+func (p *peer) remove() {
 	p.abandon()
-	if p.session != nil {
-		p.advertise(ctx, nil)
-	}
-	p.close(ctx, "the session is no longer configured")
+	p.advertise(nil)
+	p.close("the session is no longer configured")
 }
 
 // close ends the session and the BFD monitoring of its path.
-func (p *peer) close(ctx context.Context, why string) {
-	p.end(ctx, why)
+func (p *peer) close(why string) {
+	p.end(why)
 	p.stopBFD()
 }
 
 // end ends the session.
-func (p *peer) end(ctx context.Context, why string) {
+func (p *peer) end(why string) {
 	if p.session != nil {
-		p.forget(p.session.connection.observed(), p.session.neighbor)
-		p.recordError(p.session.close(ctx, why), detected)
-		p.updates += p.session.updates
-		p.notifications.add(p.session.connection.observed().notifications)
+		p.forget(p.session.observed(), p.session.neighbor)
+		p.session.close(why)
+		routes, _ := p.session.advertised()
+		p.updates += routes.updates
+		p.notifications.add(p.session.observed().notifications)
 		p.session = nil
 	}
 }

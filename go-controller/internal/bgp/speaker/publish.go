@@ -14,13 +14,15 @@ import (
 // publish updates the State.
 func (p *peer) publish(want *bgp.Session) {
 	next, last := State{Peer: p.name, Phase: Idle, Updates: p.updates}, p.err
-	sum, unsent := p.notifications, 0
+	sum := p.notifications
 	if want != nil {
 		next.Interface, next.Addr = want.Neighbor.Interface, want.Neighbor.Addr
 	}
-	if p.session != nil && !p.session.awaitsRouter() {
-		saw := p.session.connection.observed()
-		next.Updates += p.session.updates
+	routes := counts{}
+	if p.session != nil {
+		saw := p.session.observed()
+		routes, _ = p.session.advertised()
+		next.Updates += routes.updates
 		sum.add(saw.notifications)
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since
 		if saw.why.text != "" {
@@ -28,7 +30,7 @@ func (p *peer) publish(want *bgp.Session) {
 		}
 		if saw.phase == Established {
 			next.Local, next.Families = saw.local, saw.families
-			next.IPv4, next.IPv6 = count(p.session.advertised)
+			next.IPv4, next.IPv6 = routes.ipv4, routes.ipv6
 		}
 	} else if want != nil && p.dials {
 		next.Phase = Active
@@ -37,8 +39,8 @@ func (p *peer) publish(want *bgp.Session) {
 	if next.Phase != Established && next.PeerASN == 0 {
 		next.PeerASN = last.asn
 	}
-	if next.Phase == Established {
-		unsent = next.exclude(p.session.neighbor)
+	if next.Phase == Established && want != nil {
+		next.reportExcluded(p.session.neighbor, want.Routes)
 	}
 	if want != nil && !want.Leaving {
 		next.Damped, _ = p.damped(want.Neighbor)
@@ -54,7 +56,7 @@ func (p *peer) publish(want *bgp.Session) {
 	if want != nil && !want.Leaving {
 		next.Pending = len(want.Routes)
 		if next.Phase == Established {
-			next.Pending = p.session.missing + unsent
+			next.Pending = routes.pending
 		}
 	}
 	p.mu.Lock()
@@ -75,40 +77,22 @@ func (p *peer) publish(want *bgp.Session) {
 	p.speaker.options.Notify()
 }
 
-// exclude removes the routes of families that an Established session does not have, and returns their number. It sets
-// LastError to the families that we offered and the peer did not.
-func (s *State) exclude(offered bgp.Neighbor) int {
-	excluded := 0
+// reportExcluded sets LastError to the families of wanted routes that we offered and the peer did not.
+func (s *State) reportExcluded(offered bgp.Neighbor, routes map[netip.Prefix]bgp.Attributes) {
+	var wanted Families
+	for prefix := range routes {
+		wanted.IPv4 = wanted.IPv4 || prefix.Addr().Is4()
+		wanted.IPv6 = wanted.IPv6 || prefix.Addr().Is6()
+	}
+	// A family that was not offered awaits its turn: then the session is opened again with it.
 	var errs []string
-	for _, f := range []struct {
-		world.Family
-		offered, negotiated bool
-		routes              *int
-	}{
-		{world.IPv4, offered.IPv4, s.Families.IPv4, &s.IPv4},
-		{world.IPv6, offered.IPv6, s.Families.IPv6, &s.IPv6},
-	} {
-		if f.negotiated || *f.routes == 0 {
-			continue
-		}
-		excluded, *f.routes = excluded+*f.routes, 0
-		if f.offered { // Otherwise the session awaits its turn to be opened again with the family.
-			errs = append(errs, bgp.NotNegotiated(f.Family))
-		}
+	if wanted.IPv4 && offered.IPv4 && !s.Families.IPv4 {
+		errs = append(errs, bgp.NotNegotiated(world.IPv4))
+	}
+	if wanted.IPv6 && offered.IPv6 && !s.Families.IPv6 {
+		errs = append(errs, bgp.NotNegotiated(world.IPv6))
 	}
 	if len(errs) > 0 {
 		s.LastError, s.LastErrorTime = strings.Join(errs, "; "), s.Since
 	}
-	return excluded
-}
-
-func count(routes map[netip.Prefix]bgp.Attributes) (v4, v6 int) {
-	for prefix := range routes {
-		if prefix.Addr().Is4() {
-			v4++
-		} else {
-			v6++
-		}
-	}
-	return v4, v6
 }

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
@@ -33,15 +31,12 @@ type Options struct {
 type Speaker struct {
 	options Options
 	// changed has a token if there are peers that are not running yet.
-	changed     chan struct{}
-	startupLock *startupLock
+	changed chan struct{}
 	// maxDelay limits the delay of peers whose sessions do not last. It is maxBackoff, except in tests.
 	maxDelay time.Duration
 
 	mu    sync.Mutex
 	peers map[string]*peer
-	// idle contains the servers without a session.
-	idle []*server
 }
 
 // New returns a Speaker without sessions.
@@ -52,8 +47,7 @@ func New(o Options) *Speaker {
 	if o.DrainTime == 0 {
 		o.DrainTime = leaveDefault
 	}
-	return &Speaker{options: o, changed: make(chan struct{}, 1), startupLock: newStartupLock(), maxDelay: maxBackoff,
-		peers: map[string]*peer{}}
+	return &Speaker{options: o, changed: make(chan struct{}, 1), maxDelay: maxBackoff, peers: map[string]*peer{}}
 }
 
 // Run runs the sessions passed to Set until the context ends. It leaves them open then. The end of the process closes
@@ -138,21 +132,7 @@ func (s *Speaker) States() []State {
 	return states
 }
 
-// newServer returns a server without a session.
-func (s *Speaker) newServer(log klog.Logger) *server {
-	s.mu.Lock()
-	if last := len(s.idle) - 1; last >= 0 {
-		defer s.mu.Unlock()
-		idle := s.idle[last]
-		s.idle = s.idle[:last]
-		return idle
-	}
-	s.mu.Unlock()
-	return newServer(s.startupLock, log)
-}
-
-// removeIfUnwanted removes a peer that is not wanted any more and returns its server to the idle ones. It reports false
-// if the peer is wanted again.
+// removeIfUnwanted removes a peer that is not wanted any more. It reports false if the peer is wanted again.
 func (s *Speaker) removeIfUnwanted(p *peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,9 +140,6 @@ func (s *Speaker) removeIfUnwanted(p *peer) bool {
 		return false
 	}
 	delete(s.peers, p.name)
-	if p.server != nil {
-		s.idle = append(s.idle, p.server)
-	}
 	return true
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestIndexedReturnsTheInterfaceIndexAsZone(t *testing.T) {
@@ -33,7 +32,7 @@ func TestIndexedReturnsTheInterfaceIndexAsZone(t *testing.T) {
 func TestErrorsAndLocalAddressesNameTheInterface(t *testing.T) {
 	n := victim()
 	n.Port = 1
-	_, err := dial(t.Context(), target{neighbor: n, addr: netip.MustParseAddr("fe80::1%lo")}, time.Minute)
+	_, err := dial(t.Context(), target{neighbor: n, addr: netip.MustParseAddr("fe80::1%lo")})
 	if !strings.Contains(fmt.Sprint(err), "[fe80::1%lo]:1") {
 		t.Errorf("error %v, want the zone lo in it", err)
 	}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// refreshPause is the minimum interval between two ROUTE-REFRESH requests that are read. Each of them makes us send all
+// routes of a family.
+const refreshPause = 500 * time.Millisecond
+
+// receive reads messages until the router closes the connection or sends one that is not acceptable.
+func (s *session) receive(n bgp.Neighbor) {
+	s.setReadDeadline(s.openTimeout)
+	f := filter{neighbor: n}
+	err := s.listen(&f)
+	var r *notificationError
+	var said *receivedNotification
+	if isTimeout(err) {
+		if s.isEnding() {
+			return // The wait for the router's last messages is over.
+		}
+		err = &notificationError{code: packet.BGP_ERROR_HOLD_TIMER_EXPIRED, text: s.silenceMessage(n, &f)}
+	}
+	switch {
+	case errors.As(err, &r):
+		why := r.reason()
+		if r.code == packet.BGP_ERROR_HOLD_TIMER_EXPIRED && f.stage == beginning {
+			why.kind = unreachable
+		}
+		s.beginEnd(why, r)
+	case errors.As(err, &said):
+		s.change(func() { s.seen.notifications.received++ })
+		s.beginEnd(said.reason(), nil)
+	default:
+		s.beginEnd(s.gone(), nil)
+	}
+	// A socket that is closed with unread data resets the connection, and the last messages may be lost.
+	s.limitReads()
+	_, _ = io.Copy(io.Discard, s.conn)
+}
+
+// gone returns the reason why the session ends if the router has closed the connection and given none.
+func (s *session) gone() reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keepaliveReceived {
+		return reason{text: lost, kind: unexplained}
+	}
+	return reason{text: closed, kind: unexplained}
+}
+
+func isTimeout(err error) bool {
+	var slow net.Error
+	return errors.As(err, &slow) && slow.Timeout()
+}
+
+func (s *session) isEnding() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// setReadDeadline limits reads from now on, 0 for no limit, unless the session ends.
+func (s *session) setReadDeadline(timeout time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ends {
+		return
+	}
+	var at time.Time
+	if timeout > 0 {
+		at = time.Now().Add(timeout)
+	}
+	_ = s.conn.SetReadDeadline(at) // If it is closed, the read fails.
+}
+
+// limitReads limits the wait for the last messages of the router.
+func (s *session) limitReads() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.conn.SetReadDeadline(time.Now().Add(s.lastRead)) // If it is closed, the read fails.
+}
+
+// heldReader reads from the router. A read fails if the router is silent for the hold time.
+type heldReader struct {
+	session *session
+	filter  *filter
+}
+
+func (r heldReader) Read(b []byte) (int, error) {
+	if r.filter.stage > beginning { // Before that, openTimeout applies.
+		r.session.setReadDeadline(r.filter.hold)
+	}
+	return r.session.conn.Read(b)
+}
+
+// listen reads messages, and returns the reason why it ends.
+func (s *session) listen(f *filter) error {
+	in, buf := bufio.NewReader(heldReader{s, f}), make([]byte, maxMessage)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		m, err := next(in, buf)
+		if err != nil {
+			return err
+		}
+		was := f.stage
+		again, err := f.process(m)
+		switch {
+		case err != nil:
+			return err
+		case was == beginning:
+			s.change(func() {
+				s.openReceived = true
+				s.seen.asn, s.seen.families, s.hold = f.asn, f.families, f.hold
+				s.routes.families, s.routes.fourOctet = f.families, f.fourOctet
+			})
+		case was == opened:
+			s.change(func() { s.keepaliveReceived = true })
+		case again != Families{}:
+			select {
+			case <-pause.C:
+			case <-s.ending:
+			}
+			pause.Reset(refreshPause)
+			s.refresh(again)
+		}
+	}
+}
+
+// next reads a message into a buffer that has room for the longest one.
+func next(in *bufio.Reader, buf []byte) ([]byte, error) {
+	if _, err := io.ReadFull(in, buf[:headerLength]); err != nil {
+		return nil, err
+	}
+	length, r := messageLength(buf)
+	if r != nil {
+		return nil, r
+	}
+	if _, err := io.ReadFull(in, buf[headerLength:length]); err != nil {
+		return nil, err
+	}
+	return buf[:length], nil
+}
+
+// silenceMessage returns the error for a router that accepted the connection and is silent.
+func (s *session) silenceMessage(n bgp.Neighbor, f *filter) string {
+	if f.stage > beginning {
+		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
+	}
+	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", s.openTimeout)
+	if n.SecurityHops > 0 {
+		text += fmt.Sprintf(": does it have TTL security too, and is it within %s?", world.Count(n.SecurityHops, "hop"))
+	}
+	return text
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package speaker
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+)
+
+// pair returns both ends of a TCP connection: the end that dialed, and the other.
+func pair(t *testing.T) (ours, router *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	dialed, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dialed.Close(); _ = accepted.Close() })
+	if err := accepted.SetDeadline(time.Now().Add(await.Limit)); err != nil {
+		t.Fatal(err)
+	}
+	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
+}
+
+// startSession runs a session, and aborts it when the test ends.
+func startSession(t *testing.T, conn net.Conn, n bgp.Neighbor, routes map[netip.Prefix]bgp.Attributes) *session {
+	t.Helper()
+	s := newSession(target{neighbor: n}, conn, netip.MustParseAddr("192.0.2.1"), routes, func() {})
+	go s.run(n, "node")
+	t.Cleanup(func() { s.abort(reason{}) })
+	return s
+}
+
+func ended(t *testing.T, s *session) connState {
+	t.Helper()
+	await.Receive(t, "the session ends", s.done)
+	return s.observed()
+}
+
+func send(t *testing.T, conn net.Conn, messages ...[]byte) {
+	t.Helper()
+	if _, err := conn.Write(bytes.Join(messages, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inbox collects the messages that a router receives, in a synctest bubble.
+type inbox struct {
+	mu       sync.Mutex
+	messages [][]byte
+	end      error
+}
+
+func collect(conn net.Conn) *inbox {
+	i := &inbox{}
+	go func() {
+		in, buf := bufio.NewReader(conn), make([]byte, maxMessage)
+		for {
+			m, err := next(in, buf)
+			i.mu.Lock()
+			if err != nil {
+				i.end = err
+				i.mu.Unlock()
+				return
+			}
+			i.messages = append(i.messages, bytes.Clone(m))
+			i.mu.Unlock()
+		}
+	}()
+	return i
+}
+
+// take returns the messages that have arrived since the last call, when all goroutines wait.
+func (i *inbox) take() [][]byte {
+	synctest.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := i.messages
+	i.messages = nil
+	return all
+}
+
+func (i *inbox) closed() bool {
+	synctest.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.end != nil
+}
+
+// establish runs a session with a router that answers our OPEN, and takes the messages up to the first routes.
+func establish(t *testing.T, n bgp.Neighbor, routes map[netip.Prefix]bgp.Attributes, open []byte) (*session, net.Conn,
+	*inbox) {
+	t.Helper()
+	ours, router := net.Pipe()
+	s, in := startSession(t, ours, n, routes), collect(router)
+	send(t, router, open, keepalive())
+	synctest.Wait()
+	if phase := s.observed().phase; phase != Established {
+		t.Fatalf("phase %s: %+v", phase, s.observed())
+	}
+	return s, router, in
+}
+
+// A session lasts until the router makes an error. The router receives the matching NOTIFICATION.
+func TestSessionRejectsInvalidMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, router, in := establish(t, victim(), nil, openOf(t, 64512, 90, "192.0.2.2", both()...))
+		if saw := s.observed(); saw.asn != 64512 || saw.local != netip.MustParseAddr("192.0.2.1") ||
+			saw.families != (Families{true, true}) {
+			t.Errorf("%+v", saw)
+		}
+		if got := kinds(in.take()); got != "open keepalive update update" {
+			t.Errorf("the router receives %s", got)
+		}
+		send(t, router, newMessage(9))
+		if m := in.take(); kinds(m) != "notification" || string(m[0][headerLength:]) != "\x01\x03\x09" {
+			t.Errorf("the router receives %v", m)
+		}
+		if saw := ended(t, s); saw.lasted == 0 || saw.phase != Idle || !strings.Contains(saw.why.text, "type 9") ||
+			saw.notifications.sent != 1 {
+			t.Errorf("%+v", saw)
+		}
+	})
+}
+
+// The last message is received before the connection is closed, even if data from the router is still unread.
+func TestSessionDeliversCease(t *testing.T) {
+	t.Parallel()
+	ours, router := pair(t)
+	s := startSession(t, ours, victim(), nil)
+	send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive())
+	in, buf := bufio.NewReader(router), make([]byte, maxMessage)
+	for m := []byte(nil); m == nil || m[typeAt] != packet.BGP_MSG_UPDATE; {
+		var err error
+		if m, err = next(in, buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, router, bytes.Repeat(newMessage(packet.BGP_MSG_UPDATE, make([]byte, 4000)...), 20))
+	closing := make(chan struct{})
+	go func() { defer close(closing); s.close("bye") }()
+	m, err := next(in, buf)
+	if err != nil || string(m[headerLength:]) != "\x06\x02\x03bye" {
+		t.Errorf("the router receives %v (%v)", m, err)
+	}
+	if _, err := next(in, buf); !errors.Is(err, io.EOF) {
+		t.Errorf("and then %v", err)
+	}
+	_ = router.Close()
+	await.Receive(t, "the session is closed", closing)
+	if saw := ended(t, s); saw.why.text != "sent notification: code 6(cease) subcode 2(administrative shutdown)" ||
+		saw.notifications.sent != 1 {
+		t.Errorf("%+v", saw)
+	}
+}
+
+// If our own write fails because the router has closed the connection, its NOTIFICATION is still read.
+func TestSessionReportsTheRoutersReason(t *testing.T) {
+	t.Parallel()
+	ours, router := pair(t)
+	if err := ours.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(target{neighbor: victim()}, ours, netip.Addr{}, nil, func() {})
+	s.lastRead = await.Limit
+	go s.run(victim(), "node")
+	<-s.ending
+	send(t, router, newMessage(packet.BGP_MSG_NOTIFICATION, 6, 2))
+	if err := router.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "received notification: code 6(cease) subcode 2(administrative shutdown)"
+	if saw := ended(t, s); saw.why.text != want || saw.notifications.received != 1 {
+		t.Errorf("the session ended because of %+v, want %q", saw, want)
+	}
+}
+
+// A router that closes the connection at once has not configured this node.
+func TestSessionReportsEarlyClose(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*net.TCPConn){
+		"closes": func(c *net.TCPConn) { _ = c.Close() },
+		"resets": func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
+		"closes after its OPEN": func(c *net.TCPConn) {
+			send(t, c, openOf(t, 64512, 90, "192.0.2.2"))
+			_ = c.CloseWrite()
+		},
+	} {
+		ours, router := pair(t)
+		end(router)
+		s := startSession(t, ours, victim(), nil)
+		if saw, want := ended(t, s), (reason{text: closed, kind: unexplained}); saw.why != want || saw.lasted != 0 {
+			t.Errorf("a router that %s: %+v", name, saw)
+		}
+	}
+}
+
+// A router that accepts the connection and sends nothing is dropped after a NOTIFICATION.
+func TestSessionEndsWithoutOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := victim()
+		n.SecurityHops = 3
+		ours, router := net.Pipe()
+		s, in := startSession(t, ours, n, nil), collect(router)
+		if got := kinds(in.take()); got != "open" || s.observed().phase != OpenSent {
+			t.Fatalf("the router receives %q in phase %s", got, s.observed().phase)
+		}
+		time.Sleep(openWait - 1)
+		if got := in.take(); len(got) > 0 {
+			t.Fatalf("the router receives %v too early", got)
+		}
+		time.Sleep(1)
+		if m := in.take(); kinds(m) != "notification" || m[0][headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
+			t.Errorf("the router receives %v", m)
+		}
+		want := reason{kind: unreachable, text: "the peer accepted the connection and sent no OPEN message within 10s: " +
+			"does it have TTL security too, and is it within 3 hops?"}
+		if saw := ended(t, s); saw.why != want {
+			t.Errorf("%+v", saw)
+		}
+	})
+}
+
+// A router that reads nothing is dropped after the hold time, although it sends KEEPALIVEs.
+func TestSessionEndsIfTheRouterReadsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, router := net.Pipe()
+		s, in := startSession(t, ours, victim(), nil), bufio.NewReader(router)
+		buf := make([]byte, maxMessage)
+		if _, err := next(in, buf); err != nil { // our OPEN
+			t.Fatal(err)
+		}
+		send(t, router, openOf(t, 64512, 3, "192.0.2.2"), keepalive())
+		start := time.Now()
+		for {
+			time.Sleep(time.Second)
+			if _, err := router.Write(keepalive()); err != nil {
+				break
+			}
+		}
+		want := reason{text: "the peer accepted no data for the hold time of 3s", kind: detected}
+		if saw := ended(t, s); saw.why != want || saw.notifications.sent != 0 {
+			t.Errorf("%+v", saw)
+		}
+		if took := time.Since(start); took > 3*time.Second+3*cease {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
+
+// Each side sends KEEPALIVEs in the negotiated time. If either side offers 0, there are none but the first, and silence
+// is not an error.
+func TestSessionHoldTime(t *testing.T) {
+	for _, c := range []struct {
+		ours                  time.Duration
+		theirs                uint16
+		keepalive             time.Duration
+		interval, expireAfter time.Duration
+	}{
+		{90 * time.Second, 30, time.Hour, 10 * time.Second, 30 * time.Second},
+		{90 * time.Second, 180, 0, 30 * time.Second, 90 * time.Second},
+		{90 * time.Second, 30, time.Second, time.Second, 30 * time.Second},
+		{90 * time.Second, 0, time.Second, 0, 0}, {0, 30, time.Second, 0, 0}, {0, 0, time.Second, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := victim()
+			n.Hold, n.Keepalive = c.ours, c.keepalive
+			s, router, in := establish(t, n, nil, openOf(t, 64512, c.theirs, "192.0.2.2"))
+			if got := kinds(in.take()); got != "open keepalive update" {
+				t.Errorf("%+v: the router receives %s", c, got)
+			}
+			if c.interval == 0 {
+				time.Sleep(24 * time.Hour)
+				if got := in.take(); len(got) > 0 || s.observed().phase != Established {
+					t.Errorf("%+v: the router receives %q, phase %s", c, kinds(got), s.observed().phase)
+				}
+				return
+			}
+			time.Sleep(c.expireAfter - 1)
+			want := strings.TrimSpace(strings.Repeat("keepalive ", int((c.expireAfter-1)/c.interval)))
+			if got := kinds(in.take()); got != want {
+				t.Errorf("%+v: the router receives %q, want %q", c, got, want)
+			}
+			send(t, router, keepalive())
+			time.Sleep(c.expireAfter - 1)
+			if phase := s.observed().phase; phase != Established {
+				t.Errorf("%+v: phase %s before the hold time has expired", c, phase)
+			}
+			time.Sleep(1)
+			if saw := ended(t, s); !strings.HasPrefix(saw.why.text, "hold timer expired: the peer sent nothing for ") {
+				t.Errorf("%+v: %+v", c, saw)
+			}
+		})
+	}
+}
+
+// A new interval applies at once.
+func TestKeepaliveIntervalIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := victim()
+		s, _, in := establish(t, n, nil, openOf(t, 64512, 90, "192.0.2.2"))
+		in.take()
+		n.Keepalive = 5 * time.Second
+		s.setKeepalive(n)
+		time.Sleep(n.Keepalive)
+		if got := kinds(in.take()); got != "keepalive" {
+			t.Errorf("the router receives %q after %s", got, n.Keepalive)
+		}
+	})
+}
+
+// A path failure ends the session at once, also while the router reads nothing.
+func TestPathFailureEndsTheSessionAtOnce(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, router, in := establish(t, victim(), nil, openOf(t, 64512, 90, "192.0.2.2"))
+			in.take()
+			if !reads {
+				ours, silent := net.Pipe()
+				s, router = startSession(t, ours, victim(), nil), silent
+			}
+			start := time.Now()
+			s.closeOnPathFailure(bfdDown())
+			if took := time.Since(start); took > ceaseTimeout {
+				t.Errorf("it took %s", took)
+			}
+			if saw := s.observed(); saw.why != bfdDown().reason() || !saw.closed {
+				t.Errorf("%+v", saw)
+			}
+			if m := in.take(); reads && (kinds(m) != "notification" || string(m[0][headerLength:]) != "\x06\x0a") {
+				t.Errorf("the router receives %v", m)
+			}
+			_ = router.Close()
+		})
+	}
+}
+
+// With graceful restart, an edit ends the session without a word, so that the router keeps the routes.
+func TestAbortedSessionSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, in := establish(t, victim(), nil, openOf(t, 64512, 90, "192.0.2.2"))
+		in.take()
+		s.abort(reason{text: renewed, kind: detected})
+		if got := in.take(); len(got) > 0 || !in.closed() {
+			t.Errorf("the router receives %s", kinds(got))
+		}
+	})
+}
