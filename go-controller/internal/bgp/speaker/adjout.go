@@ -55,7 +55,7 @@ type route struct {
 
 // start begins to send, because the session is Established.
 func (o *adjOut) start() {
-	o.started, o.unended, o.has = true, o.families, map[netip.Prefix]bgp.Attributes{}
+	o.started, o.unended, o.has, o.since = true, o.families, map[netip.Prefix]bgp.Attributes{}, time.Now()
 	_ = o.plan() // The next call of advertise returns the error.
 }
 

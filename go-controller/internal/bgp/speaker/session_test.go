@@ -368,3 +368,41 @@ func TestAbortedSessionSendsNothing(t *testing.T) {
 		}
 	})
 }
+
+// Routes count when they were written. Until then, but for a second at most, the result is awaited.
+func TestRoutesCountWhenWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, router := net.Pipe()
+		woken := make(chan struct{}, 1)
+		routes := prefixes(3, bgp.Attributes{NextHop: netip.MustParseAddr("192.0.2.1")})
+		s := newSession(target{neighbor: victim()}, ours, netip.Addr{}, routes, func() { signal(woken) })
+		go s.run(victim(), "node")
+		t.Cleanup(func() { s.abort(reason{}) })
+		in, buf := bufio.NewReader(router), make([]byte, maxMessage)
+		if _, err := next(in, buf); err != nil {
+			t.Fatal(err)
+		}
+		send(t, router, openOf(t, 64512, 90, "192.0.2.2"), keepalive())
+		if _, err := next(in, buf); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		<-woken
+		if got, left := s.advertised(); got != (counts{pending: 3}) || left != reportAfter || s.observed().phase != Established {
+			t.Errorf("%+v for %s, phase %s", got, left, s.observed().phase)
+		}
+		time.Sleep(reportAfter)
+		if got, left := s.advertised(); got != (counts{pending: 3}) || left != 0 {
+			t.Errorf("%+v for %s", got, left)
+		}
+		for range 2 { // the routes and the End-of-RIB are one batch
+			if _, err := next(in, buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-woken
+		if got, left := s.advertised(); got != (counts{ipv4: 3, updates: 3}) || left != 0 {
+			t.Errorf("%+v for %s", got, left)
+		}
+	})
+}
