@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package speaker runs the BGP sessions of one node, by a state machine of its own (ADR 21). They only send routes: a
+// Package speaker runs the BGP sessions of one node, by a state machine of its own (ADR 22). They only send routes: a
 // peer receives exactly the routes of its session. gobgp's package encodes capabilities and path attributes.
 //
 // Invariants:
