@@ -45,7 +45,8 @@ func (s *server) testFlowControl(t *testing.T) {
 		return err
 	}
 	reports := func(c *kubernetes.Clientset) error {
-		_, err := c.CoordinationV1().Leases(v1alpha1.GuardsNamespace).Patch(ctx, "n1", types.MergePatchType, lease, metav1.PatchOptions{})
+		_, err := c.CoordinationV1().Leases(v1alpha1.GuardsNamespace).Patch(ctx, "n1", types.MergePatchType, lease,
+			metav1.PatchOptions{})
 		return err
 	}
 	for name, c := range map[string]struct {

@@ -154,8 +154,8 @@ func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 	return list
 }
 
-// frrSessions returns the sessions of FRR as frr-k8s reports them. Each prefix that FRR runs counts as advertised if the
-// session is established.
+// frrSessions returns the sessions of FRR as frr-k8s reports them. Each prefix that FRR runs counts as advertised if
+// the session is established.
 func frrSessions(w *world.Snapshot) []nodeSession {
 	var list []nodeSession
 	for _, p := range w.Peers {

@@ -11,7 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+// routesByNode are the routes of a peer.
+type routesByNode map[string]map[netip.Prefix]bgp.Attributes
+
+func (r routesByNode) put(node string, prefix netip.Prefix, a bgp.Attributes) (again bool) {
+	if r[node] == nil {
+		r[node] = map[netip.Prefix]bgp.Attributes{}
+	}
+	_, again = r[node][prefix]
+	r[node][prefix] = a
+	return again
+}
 
 // The routes of a peer by groups of nodes are those that For computes for each node. A limit keeps that many prefixes
 // and names the others.
@@ -38,35 +51,8 @@ func FuzzGroup(f *testing.F) {
 		l := compute(w)
 		for _, p := range l.FRRPeers() {
 			nodes := l.NodesOf(p)
-			got := map[string]map[netip.Prefix]bgp.Attributes{}
 			all := l.Group(p, nodes, len(data)*100)
-			for _, g := range all.Groups {
-				for _, n := range g.Nodes {
-					for prefix, a := range g.Routes {
-						if got[n] == nil {
-							got[n] = map[netip.Prefix]bgp.Attributes{}
-						}
-						if _, twice := got[n][prefix]; twice {
-							t.Errorf("%s of %s is in two groups", prefix, n)
-						}
-						got[n][prefix] = a
-					}
-				}
-			}
-			want := map[string]map[netip.Prefix]bgp.Attributes{}
-			for _, n := range nodes {
-				for _, s := range l.For(n.Name) {
-					for prefix, a := range s.Routes {
-						if s.Peer == p.Name {
-							if want[n.Name] == nil {
-								want[n.Name] = map[netip.Prefix]bgp.Attributes{}
-							}
-							a.NextHop = netip.Addr{}
-							want[n.Name][prefix] = a
-						}
-					}
-				}
-			}
+			got, want := routesOf(t, all.Groups), routesFor(l, p.Name, nodes)
 			if d := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("peer %s (-For +Group):\n%s", p.Name, d)
 			}
@@ -82,4 +68,36 @@ func FuzzGroup(f *testing.F) {
 			}
 		}
 	})
+}
+
+// routesOf returns the routes of groups, and checks that no node has one in two of them.
+func routesOf(t *testing.T, groups []bgp.Group) routesByNode {
+	t.Helper()
+	out := routesByNode{}
+	for _, g := range groups {
+		for _, n := range g.Nodes {
+			for prefix, a := range g.Routes {
+				if out.put(n, prefix, a) {
+					t.Errorf("%s of %s is in two groups", prefix, n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// routesFor returns the routes of a peer that For computes for nodes, without next hops.
+func routesFor(l *bgp.Layout, peer string, nodes []*world.Node) routesByNode {
+	out := routesByNode{}
+	for _, n := range nodes {
+		for _, s := range l.For(n.Name) {
+			for prefix, a := range s.Routes {
+				if s.Peer == peer {
+					a.NextHop = netip.Addr{}
+					out.put(n.Name, prefix, a)
+				}
+			}
+		}
+	}
+	return out
 }

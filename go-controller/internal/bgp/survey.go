@@ -63,7 +63,8 @@ func (l *Layout) Survey() *Survey {
 // SurveyFRR is Survey with what is known of the objects for frr-k8s, which may be nil.
 func (l *Layout) SurveyFRR(objects FRRObjects) *Survey {
 	r := &Survey{layout: l, frr: newFRRSurvey(l, objects), made: map[string]*Advertisers{},
-		names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}, nodeLists: map[string]int{}, latest: map[world.Family]nodeList{}}
+		names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}, nodeLists: map[string]int{},
+		latest: map[world.Family]nodeList{}}
 	if off := l.Off(); off != "" {
 		r.off = &Advertisers{Off: off}
 	}
@@ -139,9 +140,9 @@ func unspecified(f world.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// work computes the Advertisers of an address for a set of advertisements. They are those of all addresses of its family
-// with these advertisements, except with peers whose sessions frr-k8s has: it reports each route. If local is not nil,
-// only these nodes announce the advertisements whose next hop is the node.
+// work computes the Advertisers of an address for a set of advertisements. They are those of all addresses of its
+// family with these advertisements, except with peers whose sessions frr-k8s has: it reports each route. If local is
+// not nil, only these nodes announce the advertisements whose next hop is the node.
 func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
 	f := world.FamilyOf(a)
 	key := f.String() + r.frr.key(ads, a)

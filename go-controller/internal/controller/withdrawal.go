@@ -46,8 +46,8 @@ func (d *withdrawal) before(w *world.Snapshot, known report.Observed, absent boo
 	return w.Now.Add(withdrawPause)
 }
 
-// mayAdvertise reports whether any node may have a BGP session of ours, or an object that makes FRR advertise routes. A node that no longer reports may still have the
-// sessions that it reported.
+// mayAdvertise reports whether any node may have a BGP session of ours, or an object that makes FRR advertise routes. A
+// node that no longer reports may still have the sessions that it reported.
 func mayAdvertise(w *world.Snapshot) bool {
 	if w.FRR.Ours() {
 		return true

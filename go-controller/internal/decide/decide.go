@@ -101,7 +101,8 @@ func (g *grant) follow(last grant, unsettled []netip.Addr) {
 		}
 		return
 	}
-	if settled := func(a netip.Addr) bool { return !slices.Contains(unsettled, a) }; !slices.ContainsFunc(last.addrs, settled) {
+	settled := func(a netip.Addr) bool { return !slices.Contains(unsettled, a) }
+	if !slices.ContainsFunc(last.addrs, settled) {
 		g.late = append(slices.Clone(g.late), last.addrs)
 		g.late = g.late[max(0, len(g.late)-maxLate):]
 	}
@@ -169,7 +170,8 @@ func (m *State) Decide(w *world.Snapshot) *Decision {
 // may have been created while no controller ran. After a restart, the wait begins again.
 func (d *Decision) MayAwaitZone(key world.Key) bool {
 	g := d.grants[key]
-	return len(g.addrs) > 0 && d.Layout.Interconnect && (g.since.IsZero() || d.World.Now.Before(g.since.Add(world.ProgramWait)))
+	return len(g.addrs) > 0 && d.Layout.Interconnect &&
+		(g.since.IsZero() || d.World.Now.Before(g.since.Add(world.ProgramWait)))
 }
 
 // firstZoneWaitEnd returns when the status of the first Service that waits for a zone is written in any case, or the

@@ -106,8 +106,8 @@ func (p *path) addPool() bool {
 	return false
 }
 
-// addRetained adds the addresses that the Service has kept although their pool no longer has them. An L2Domain announces
-// them still if it has them in a subnet; BGP advertises addresses of pools only.
+// addRetained adds the addresses that the Service has kept although their pool no longer has them. An L2Domain
+// announces them still if it has them in a subnet; BGP advertises addresses of pools only.
 func (p *path) addRetained() {
 	var lost []string
 	for _, a := range p.asked() {

@@ -113,7 +113,8 @@ func (p *path) admission(addrs []netip.Addr) Link {
 		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
 		if f := p.familyWithoutRange(addrs); f != 0 {
 			link.State, link.Reason = Warning, ReasonClientNotAdmitted
-			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no range", f)
+			link.Message += fmt.Sprintf("; no client is admitted over %s, of which spec.loadBalancerSourceRanges has no range",
+				f)
 		}
 	}
 	return link

@@ -20,8 +20,8 @@ type state struct {
 	// addresses at the front on which a port is in use already.
 	groups  map[sharingGroup][]sharedAddr
 	skipped map[groupPort]int
-	// held are granted addresses that no status has yet: none for a Service whose status has some that it lost. external is
-	// the same for spec.externalIPs.
+	// held are granted addresses that no status has yet: none for a Service whose status has some that it lost. external
+	// is the same for spec.externalIPs.
 	held, external map[world.Key][]netip.Addr
 	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
 	externalSets map[int]map[netip.Addr]bool

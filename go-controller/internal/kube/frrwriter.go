@@ -170,7 +170,7 @@ func (w *FRRWriter) put(ctx context.Context, o frrk8s.Object, deleted bool) erro
 	next.Name = o.Name
 	have, ok := w.facts.FRRConfiguration(o.Name)
 	if ok && !deleted {
-		next.ObjectMeta = *have.ObjectMeta.DeepCopy()
+		next.ObjectMeta = *have.ObjectMeta.DeepCopy() //nolint:staticcheck // that of the metadata, not of the object
 	}
 	next.Labels, next.Annotations = withKey(next.Labels, frr.LabelPeer, labelValue(o.Peer)),
 		withKey(next.Annotations, frr.AnnotationPeer, o.Peer)

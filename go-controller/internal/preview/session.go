@@ -79,8 +79,8 @@ func compareSessions(was, is *decision) []SessionChange {
 }
 
 // rolloutOfFRR is how sessions of frr-k8s, or sessions that become ones of it or of ours, are reopened.
-const rolloutOfFRR = "frr-k8s applies this on all nodes at once, after 3 seconds, and routers lose the routes meanwhile: " +
-	"edit the nodeSelectors first to do it for some nodes"
+const rolloutOfFRR = "frr-k8s applies this on all nodes at once, after 3 seconds, and routers lose the routes " +
+	"meanwhile: edit the nodeSelectors first to do it for some nodes"
 
 // byFRR reports whether frr-k8s has the sessions of a peer.
 func (d *decision) byFRR(peer string) bool {

@@ -83,7 +83,7 @@ func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
 
 // published returns the plan of a Service that is published after what need not wait, nil if there is none.
 func (b *publishing) published(key world.Key) *v1alpha1.ServicePlanSpec {
-	time.Sleep(10 * time.Millisecond) // a write takes 1 ms
+	<-time.After(10 * time.Millisecond) // a write takes 1 ms
 	synctest.Wait()
 	b.p.mu.Lock()
 	defer b.p.mu.Unlock()
@@ -142,12 +142,12 @@ func TestPlansOfANamespaceArePaced(t *testing.T) {
 					t.Errorf("version %d of %s is not published", version, key)
 				}
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if most := int64(paceBurst+(seconds+1)*paceRate) / scale; b.written.Load() > most {
 			t.Errorf("%d bytes were written in %d seconds, want at most %d", b.written.Load(), seconds, most)
 		}
-		time.Sleep(2 * services * time.Second)
+		<-time.After(2 * services * time.Second)
 		for key := range plans("wide", services, 0, 0) {
 			if !isVersion(b.published(key), seconds-1) {
 				t.Errorf("the newest plan of %s is not published", key)
@@ -190,7 +190,7 @@ func TestAddressesAreFreedAtOnce(t *testing.T) {
 		if most := int64(3*paceBurst) / scale; deleted == 0 || b.written.Load() > most {
 			t.Errorf("%d plans without a turn, %d bytes written at once, want at most %d", deleted, b.written.Load(), most)
 		}
-		time.Sleep(2 * services * time.Second)
+		<-time.After(2 * services * time.Second)
 		for key, p := range moved(4) {
 			if s := b.published(key); s == nil || s.VIPs[0].Address != p.VIPs[0].Addr.String() || !isVersion(s, 4) {
 				t.Errorf("%s has no address when it is due", key)
@@ -235,7 +235,7 @@ func TestDeletionIsNotPaced(t *testing.T) {
 			b.published(one)
 		}
 		b.runner.Change(plans("wide", 1, large, 0))
-		time.Sleep(services * time.Second)
+		<-time.After(services * time.Second)
 		if b.published(one) == nil {
 			t.Error("a Service waits for those that are gone")
 		}

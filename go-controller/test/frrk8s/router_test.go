@@ -77,7 +77,7 @@ endpoints: [{addresses: [10.244.1.10], nodeName: n1, conditions: {ready: true}}]
 // them, so that another leader changes only what a second Service needs. Without the backend, they vanish.
 func TestServiceReachesARouter(t *testing.T) {
 	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "ip")...)
-	dir, err := os.MkdirTemp("", "frrk8s")
+	dir, err := os.MkdirTemp("", "frrk8s") //nolint:usetesting // FRR does not run as root, and t.TempDir is below a closed directory
 	if err != nil {
 		t.Fatal(err)
 	}

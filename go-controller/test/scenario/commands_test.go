@@ -20,8 +20,8 @@ type command struct {
 }
 
 func commands() []command {
-	return slices.Concat(clusterCommands(), frrCommands(), objectCommands(), shortCommands(), faultCommands(), showCommands(),
-		explainCommands())
+	return slices.Concat(clusterCommands(), frrCommands(), objectCommands(), shortCommands(), faultCommands(),
+		showCommands(), explainCommands())
 }
 
 func clusterCommands() []command {

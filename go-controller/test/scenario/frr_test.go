@@ -16,7 +16,8 @@ const frrNamespace = "frr-k8s-system"
 
 func frrCommands() []command {
 	return []command{
-		{"frr-k8s", "install | remove | refuse TEXT | accept", "add or remove frr-k8s' kinds, or let its webhook refuse objects",
+		{"frr-k8s", "install | remove | refuse TEXT | accept",
+			"add or remove frr-k8s' kinds, or let its webhook refuse objects",
 			func(c *cluster, args []string) ([]string, error) {
 				switch args[0] {
 				case "install":

@@ -126,8 +126,8 @@ func (c *cluster) start(args []string) error {
 
 // startController starts a controller as package slb does. Options: database and no-database (the default depends on
 // the mode of the cluster), class-required, no-metallb, disabled, max-service-backends=N,
-// max-namespace-backends=N, max-backends=N, frr-k8s=NAMESPACE, and fenced (as the leader of an election, whose term is renewed until the
-// command expire).
+// max-namespace-backends=N, max-backends=N, frr-k8s=NAMESPACE, and fenced (as the leader of an election, whose term is
+// renewed until the command expire).
 func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
 	options := convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints()}

@@ -86,7 +86,7 @@ func (c *tenants) run(t *testing.T) {
 	c.do("api delay services %sms", c.one("5", "20", "200"))
 	for range 60 {
 		c.edit(c.one(names...))
-		time.Sleep(time.Duration(c.IntN(60)*c.IntN(8)) * time.Millisecond)
+		<-time.After(time.Duration(c.IntN(60)*c.IntN(8)) * time.Millisecond)
 	}
 	c.do("wait 30s")
 	has, owner := map[string]map[string]bool{}, map[string]string{}
@@ -143,7 +143,7 @@ func (c *tenants) edit(service string) {
 			c.do("start controller no-database")
 		case 1:
 			c.do("delete service/%s", service)
-			time.Sleep(time.Duration(c.IntN(300)) * time.Millisecond)
+			<-time.After(time.Duration(c.IntN(300)) * time.Millisecond)
 			c.create(service)
 		}
 	}

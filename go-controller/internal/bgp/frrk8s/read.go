@@ -144,21 +144,20 @@ func badTimers(hold, keepalive *frrapi.Duration) string {
 }
 
 // advertise checks what a neighbor receives, and collects its local preferences.
+//
+//nolint:gocognit // one check after the other, in the order of frr-k8s
 func (r *reader) advertise(is *neighbor, n *frrapi.Neighbor, prefixes []string) *Conflict {
 	at := "routers.neighbors.toAdvertise."
 	wrong := func(field, format string, args ...any) *Conflict {
 		return r.wrong(at+field, "neighbor "+n.ID()+": "+format, args...)
 	}
-	allowed := map[string]bool{}
+	own, allowed := map[string]bool{}, map[string]bool{}
+	for _, p := range prefixes {
+		own[p] = true
+	}
 	if n.Advertise.Allowed.Mode == frrapi.AllowAll {
-		for _, p := range prefixes {
-			allowed[p] = true
-		}
+		allowed = own
 	} else {
-		own := map[string]bool{}
-		for _, p := range prefixes {
-			own[p] = true
-		}
 		for _, p := range n.Advertise.Allowed.Prefixes {
 			if c := r.fits(is, p, "allowed"); c != nil {
 				return c

@@ -153,12 +153,9 @@ func (f *filter) refresh(m []byte) (again Families) {
 	if len(m) != refreshLength || m[headerLength+2] != 0 {
 		return again
 	}
-	switch packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(m[headerLength:]), m[headerLength+3]) {
-	case packet.RF_IPv4_UC:
-		again.IPv4 = f.families.IPv4
-	case packet.RF_IPv6_UC:
-		again.IPv6 = f.families.IPv6
-	}
+	family := packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(m[headerLength:]), m[headerLength+3])
+	again.IPv4 = family == packet.RF_IPv4_UC && f.families.IPv4
+	again.IPv6 = family == packet.RF_IPv6_UC && f.families.IPv6
 	return again
 }
 

@@ -95,12 +95,9 @@ func (f *filter) open(m []byte) error {
 			return openError(0, "the peer's OPEN message is malformed: its AS number has %d octets", len(value))
 		case code == packet.BGP_CAP_MULTIPROTOCOL && len(value) == 4: // RFC 4760 section 8
 			multiprotocol = true
-			switch packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(value), value[3]) {
-			case packet.RF_IPv4_UC:
-				f.families.IPv4 = n.IPv4
-			case packet.RF_IPv6_UC:
-				f.families.IPv6 = n.IPv6
-			}
+			family := packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(value), value[3])
+			f.families.IPv4 = f.families.IPv4 || family == packet.RF_IPv4_UC && n.IPv4
+			f.families.IPv6 = f.families.IPv6 || family == packet.RF_IPv6_UC && n.IPv6
 		}
 	}
 	if !multiprotocol { // Such a router supports IPv4 (RFC 4760 section 1).

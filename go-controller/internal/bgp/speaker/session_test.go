@@ -280,7 +280,7 @@ func TestRoutesCountWhenWritten(t *testing.T) {
 		if got, left := s.advertised(); got != (counts{pending: 3}) || left != reportAfter {
 			t.Errorf("%+v for %s", got, left)
 		}
-		time.Sleep(reportAfter)
+		<-time.After(reportAfter)
 		if got, left := s.advertised(); got != (counts{pending: 3}) || left != 0 {
 			t.Errorf("%+v for %s", got, left)
 		}

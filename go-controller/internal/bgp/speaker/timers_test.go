@@ -23,11 +23,11 @@ func TestSessionEndsWithoutOpen(t *testing.T) {
 		if got := kinds(in.take()); got != "open" || s.observed().phase != OpenSent {
 			t.Fatalf("the router receives %q in phase %s", got, s.observed().phase)
 		}
-		time.Sleep(openWait - 1)
+		<-time.After(openWait - 1)
 		if got := in.take(); len(got) > 0 {
 			t.Fatalf("the router receives %v too early", got)
 		}
-		time.Sleep(1)
+		<-time.After(time.Nanosecond)
 		if m := in.take(); kinds(m) != "notification" || m[0][headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
 			t.Errorf("the router receives %v", m)
 		}
@@ -51,7 +51,7 @@ func TestSessionEndsIfTheRouterReadsNothing(t *testing.T) {
 		send(t, router, openOf(t, 64512, 3, "192.0.2.2"), keepalive())
 		start := time.Now()
 		for {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			if _, err := router.Write(keepalive()); err != nil {
 				break
 			}
@@ -88,23 +88,23 @@ func TestSessionHoldTime(t *testing.T) {
 				t.Errorf("%+v: the router receives %s", c, got)
 			}
 			if c.interval == 0 {
-				time.Sleep(24 * time.Hour)
+				<-time.After(24 * time.Hour)
 				if got := in.take(); len(got) > 0 || s.observed().phase != Established {
 					t.Errorf("%+v: the router receives %q, phase %s", c, kinds(got), s.observed().phase)
 				}
 				return
 			}
-			time.Sleep(c.expireAfter - 1)
+			<-time.After(c.expireAfter - 1)
 			want := strings.TrimSpace(strings.Repeat("keepalive ", int((c.expireAfter-1)/c.interval)))
 			if got := kinds(in.take()); got != want {
 				t.Errorf("%+v: the router receives %q, want %q", c, got, want)
 			}
 			send(t, router, keepalive())
-			time.Sleep(c.expireAfter - 1)
+			<-time.After(c.expireAfter - 1)
 			if phase := s.observed().phase; phase != Established {
 				t.Errorf("%+v: phase %s before the hold time has expired", c, phase)
 			}
-			time.Sleep(1)
+			<-time.After(time.Nanosecond)
 			if saw := ended(t, s); !strings.HasPrefix(saw.why.text, "hold timer expired: the peer sent nothing for ") {
 				t.Errorf("%+v: %+v", c, saw)
 			}
@@ -120,7 +120,7 @@ func TestKeepaliveIntervalIsChanged(t *testing.T) {
 		in.take()
 		n.Keepalive = 5 * time.Second
 		s.setKeepalive(n)
-		time.Sleep(n.Keepalive)
+		<-time.After(n.Keepalive)
 		if got := kinds(in.take()); got != "keepalive" {
 			t.Errorf("the router receives %q after %s", got, n.Keepalive)
 		}

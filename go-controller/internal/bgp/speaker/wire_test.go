@@ -83,7 +83,7 @@ func (w *wire) step(words []string) (err error) {
 		if err != nil {
 			return err
 		}
-		time.Sleep(wait)
+		<-time.After(wait)
 	case "close":
 		w.session.close(strings.Join(words[1:], " "))
 	case "bfd":

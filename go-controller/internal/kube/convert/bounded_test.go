@@ -155,7 +155,8 @@ func TestExternalIPsAreBounded(t *testing.T) {
 			want, limits = 0, 1
 		}
 		got, _ := convert.Service(s, nil, convert.Options{})
-		if len(got.ExternalIPs) != want || len(got.Limits) != limits || limits > 0 && !strings.Contains(got.Limits[0], c.why) {
+		if len(got.ExternalIPs) != want || len(got.Limits) != limits ||
+			limits > 0 && !strings.Contains(got.Limits[0], c.why) {
 			t.Errorf("%d addresses: %d are left, limits %q", c.n, len(got.ExternalIPs), got.Limits)
 		}
 	}

@@ -145,6 +145,12 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	if s.chance(12) {
 		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
+	s.left(w)
+	return w, held
+}
+
+// left adds addresses in statuses that are not, or not yet, what was decided.
+func (s *Source) left(w *world.Snapshot) {
 	if of := w.Services[s.N(len(w.Services))].Assigned; len(of) > 0 {
 		w.LeavingShared = map[world.Key][]netip.Addr{{Namespace: "ns", Name: "shares"}: of}
 	}
@@ -152,7 +158,6 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		of := w.Services[s.N(len(w.Services))].Key
 		w.Unsettled = map[world.Key][]netip.Addr{of: {s.addr(s.family())}}
 	}
-	return w, held
 }
 
 // own sets the addresses in the status of a Service that this controller assigned, the external IPs of the Service, and
