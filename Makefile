@@ -19,7 +19,7 @@ export SLB_CACHE
 
 .PHONY: help setup build controlplane frr-k8s demo test nightly unit scenario contract smoke e2e e2e-central e2e-interconnect \
 	e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan \
-	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-failover \
+	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-frr-k8s bench-failover \
 	bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test site check clean dashboard
 
 help: ## list the targets
@@ -34,8 +34,9 @@ build: ## the controller, and the lab's command, into _output/bin
 controlplane: build ## etcd, kube-apiserver and the like into the cache, from source (minutes, once)
 	@$(BIN)/lab binaries
 
-frr-k8s: ## frr-k8s' controller into the cache, from its Go module (minutes, once)
-	@contrib/frr-k8s.sh -h >/dev/null 2>&1 || contrib/frr-k8s.sh -h
+frr-k8s: ## frr-k8s' programs into the cache, from its Go module (minutes, once)
+	@for p in frr-k8s-controller status statuscleaner; do \
+		contrib/frr-k8s.sh $$p -h >/dev/null 2>&1 || contrib/frr-k8s.sh $$p -h || exit; done
 
 demo: setup controlplane ## a Service reachable through OVN, its gateway killed, in the lab (KEEP=1 leaves it up)
 	@contrib/demo.sh
@@ -110,6 +111,10 @@ bench-allocation: controlplane ## how fast Services get addresses, on a real API
 bench-bgp: ## how fast routes get into a router's kernel and out of it, beside FRR as the speaker; what clients notice when a node's link is lost, or its daemon
 	go build -o $(BIN)/bgp-bench ./go-controller/test/bgp/bench
 	$(if $(ROOT),sudo -E) $(BIN)/bgp-bench --out $(OUT)/bench/bgp.json
+
+bench-frr-k8s: controlplane frr-k8s ## the same for frr-k8s beside our BGP daemon, and where it stops being useful; up to an hour
+	go build -o $(BIN)/bgp-bench ./go-controller/test/bgp/bench
+	$(if $(ROOT),sudo -E) $(BIN)/bgp-bench --frr-k8s --out $(OUT)/bench/frr-k8s.json
 
 bench-failover: build ## what clients notice when a gateway is lost or leaves, in the lab; takes about half an hour
 	go run ./test/bench/failover --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/failover.json

@@ -121,7 +121,7 @@ await "an announced Service" announced
 show kubectl get service web
 read -r vip4 vip6 <<<"$("${lab[@]}" kubectl get service web -o 'jsonpath={.status.loadBalancer.ingress[*].ip}')"
 printf 'Allocated: %s\nAnnounced: %s\n' "$(condition Allocated)" "$(condition Announced)"
-"${lab[@]}" kubectl rollout status deployment/web --timeout=30s >/dev/null
+"${lab[@]}" kubectl rollout status deployment/web --timeout=2m >/dev/null
 await "load balancer rows with all backends" serving
 show kubectl get pods -o wide
 

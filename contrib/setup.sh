@@ -8,7 +8,7 @@
 set -eu
 
 # arping stands for either package that has the program; they exclude each other.
-packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr prometheus
+packages='openvswitch-switch openvswitch-common ovn-central ovn-host ovn-common frr frr-pythontools prometheus
 	iproute2 iputils-ping ethtool tcpdump arping ndisc6 nftables jq curl ca-certificates make git gcc libc6-dev
 	patchelf debian-archive-keyring buildah mkdocs mkdocs-material'
 # What OVN-Kubernetes itself calls on a node.

@@ -3,14 +3,17 @@
 #
 # Unpacks programs of a Debian suite into the cache, as NAME-SUITE. Nothing is installed: the programs run with the
 # loader and the libraries of that suite, which are unpacked, too. A directory that is there is complete, because it
-# gets its name last. To fetch newer packages, remove it.
+# gets its name last, unless an earlier version of this project has unpacked fewer packages. To fetch newer packages,
+# remove it.
 #
-#   contrib/unpack.sh NAME SUITE CHECK PACKAGE...    CHECK: a program in the directory that must run with --version
+#   contrib/unpack.sh NAME SUITE 'CHECK FILE...' PACKAGE...
+#
+# CHECK is a program in the directory that must run with --version, and FILE one that a complete directory has.
 #
 # The programs are those of all packages that begin as a PACKAGE does (ovn-central: ovn-*), at their paths below /usr.
 set -eu
 
-name=$1 suite=$2 check=$3
+name=$1 suite=$2 check=${3%% *} files=$3
 shift 3
 prefix=${SLB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ovnkube-slb}/$name-$suite
 work=$prefix.new
@@ -95,14 +98,16 @@ runs() {
 		die "the programs do not run here: $(tail -n 1 "$work/log")"
 }
 
-[ ! -d "$prefix" ] || exit 0
+complete() { for file in $files; do [ -e "$prefix/$file" ] || return 1; done; }
+
+! complete || exit 0
 for needed in apt-get dpkg-deb patchelf flock "$keyring"; do
 	command -v "$needed" >/dev/null || [ -r "$needed" ] || die "no $needed here"
 done
 mkdir -p "$(dirname "$prefix")"
 exec 9>"$prefix.lock"
 flock 9
-[ ! -d "$prefix" ] || exit 0 # by another process, meanwhile
+! complete || exit 0 # by another process, meanwhile
 rm -rf "$work"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -110,5 +115,6 @@ download "$@"
 extract "$@"
 relocate
 runs
+[ ! -d "$prefix" ] || mv "$prefix" "$work/former"
 mv "$built" "$prefix"
 printf '%s of Debian %s is in %s: %s\n' "$name" "$suite" "$prefix" "$(head -n 1 "$work/log")"

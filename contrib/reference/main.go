@@ -30,7 +30,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	names, err := namesPage(filepath.Join(args[1], "names.go"))
+	names, err := namesPage(filepath.Join(args[1], "names.go"), filepath.Join(args[1], "reasons.go"))
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,16 @@ type group struct {
 	constants []constant
 }
 
-// namesPage describes the string constants of a Go file. Each declaration of several constants becomes a section, whose
+// namesPage describes the string constants of Go files. Each declaration of several constants becomes a section, whose
 // title is the first sentence of its doc comment.
-func namesPage(file string) (string, error) {
-	groups, err := readConstants(file)
-	if err != nil {
-		return "", err
+func namesPage(files ...string) (string, error) {
+	var groups []group
+	for _, file := range files {
+		some, err := readConstants(file)
+		if err != nil {
+			return "", err
+		}
+		groups = append(groups, some...)
 	}
 	values := map[string]string{}
 	for _, g := range groups {

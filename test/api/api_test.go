@@ -46,6 +46,7 @@ func TestKinds(t *testing.T) {
 	t.Run("the largest pool is within the cost limits", s.testLargestPool)
 	t.Run("pools do not overlap each other", s.testOverlap)
 	t.Run("a node writes of itself only", s.testOwnNode)
+	t.Run("a pool with externalIPs is accepted with a warning", s.testWarning)
 	t.Run("flow control", s.testFlowControl)
 }
 

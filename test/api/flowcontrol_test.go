@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -20,22 +21,24 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
-// schemaOf records the FlowSchema that classified the last response.
+// schemaOf records the FlowSchema that classified the last response, and its priority level.
 type schemaOf struct {
 	http.RoundTripper
-	uid types.UID
+	uid, level types.UID
 }
 
 func (s *schemaOf) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := s.RoundTripper.RoundTrip(r)
 	if err == nil {
 		s.uid = types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID))
+		s.level = types.UID(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID))
 	}
 	return response, err
 }
 
-// testFlowControl sends requests of the controller and of a node. The API server classifies them as intended: what a
-// node reads takes no place from what nodes report, and neither takes one from the controller.
+// testFlowControl sends requests of the controller, of a node and of others. The API server classifies them as
+// intended: what a node reads takes no place from what nodes report, and no other account takes one from the
+// controller, nor does one of kube-system, of which each node has tokens.
 func (s *server) testFlowControl(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "interconnect-bgp"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "interconnect-bgp"))
@@ -49,21 +52,24 @@ func (s *server) testFlowControl(t *testing.T) {
 			metav1.PatchOptions{})
 		return err
 	}
+	levels := map[string]types.UID{} // by FlowSchema
 	for name, c := range map[string]struct {
 		account string
 		request func(*kubernetes.Clientset) error
 		want    string
 	}{
-		"the controller reads":       {"ovnkube-slb", lists, "ovnkube-slb-controller"},
-		"the controller writes":      {"ovnkube-slb", reports, "ovnkube-slb-controller"},
-		"a node reads":               {"ovnkube-slb-node", lists, "ovnkube-slb-node"},
-		"a node reports":             {"ovnkube-slb-node", reports, "ovnkube-slb-reports"},
-		"a Pod with another account": {"default", lists, "service-accounts"},
+		"the controller reads":       {"ovn-kubernetes:ovnkube-slb", lists, "ovnkube-slb-controller"},
+		"the controller writes":      {"ovn-kubernetes:ovnkube-slb", reports, "ovnkube-slb-controller"},
+		"a node reads":               {"ovn-kubernetes:ovnkube-slb-node", lists, "ovnkube-slb-node"},
+		"a node reports":             {"ovn-kubernetes:ovnkube-slb-node", reports, "ovnkube-slb-reports"},
+		"a Pod with another account": {"ovn-kubernetes:default", lists, "service-accounts"},
+		"kube-proxy":                 {"kube-system:kube-proxy", lists, "kube-system-service-accounts"},
 	} {
 		config := s.RESTConfig()
+		namespace, _, _ := strings.Cut(c.account, ":")
 		config.Impersonate = rest.ImpersonationConfig{
-			UserName: "system:serviceaccount:ovn-kubernetes:" + c.account,
-			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:ovn-kubernetes", "system:authenticated"},
+			UserName: "system:serviceaccount:" + c.account,
+			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 		}
 		seen := &schemaOf{}
 		config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
@@ -87,5 +93,13 @@ func (s *server) testFlowControl(t *testing.T) {
 			}
 			return nil
 		})
+		levels[c.want] = seen.level
+	}
+	for schema, level := range levels {
+		for other, its := range levels {
+			if level == "" || schema != other && level == its {
+				t.Errorf("FlowSchemas %s and %s have priority level %q, want one each", schema, other, level)
+			}
+		}
 	}
 }

@@ -86,17 +86,25 @@ func (s *server) testOwnNode(t *testing.T) {
 		refused(t, write("n2"), []string{denial})
 	}
 
-	for what, meta := range map[string]metav1.ObjectMeta{
-		`metadata.finalizers: a node adds none to "n1"`: {Name: "n1", Finalizers: []string{"example.com/stay"}},
-		`metadata.ownerReferences: "n1" belongs to Node "n1" only`: {Name: "n1",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: guards, UID: "1"}}},
-	} {
-		_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: meta},
-			metav1.CreateOptions{DryRun: dry})
-		refused(t, err, []string{what})
+	owner := func(apiVersion, kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "1"}}
 	}
-	own := metav1.ObjectMeta{Name: "n1", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "1"}}}
+	const foreign = `metadata.ownerReferences: "n1" belongs to Node "n1" only`
+	for _, c := range []struct {
+		denial string
+		meta   metav1.ObjectMeta
+	}{
+		{`metadata.finalizers: a node adds none to "n1"`, metav1.ObjectMeta{Finalizers: []string{"example.com/stay"}}},
+		{foreign, metav1.ObjectMeta{OwnerReferences: owner("v1", "Namespace", guards)}},
+		{foreign, metav1.ObjectMeta{OwnerReferences: owner("v1", "Node", "n2")}},
+		{foreign, metav1.ObjectMeta{OwnerReferences: owner("example.com/v1", "Node", "n1")}},
+	} {
+		c.meta.Name = "n1"
+		_, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: c.meta},
+			metav1.CreateOptions{DryRun: dry})
+		refused(t, err, []string{c.denial})
+	}
+	own := metav1.ObjectMeta{Name: "n1", OwnerReferences: owner("v1", "Node", "n1")}
 	if _, err := kube.CoordinationV1().Leases(guards).Create(ctx, &coordinationv1.Lease{ObjectMeta: own},
 		metav1.CreateOptions{DryRun: dry}); err != nil {
 		t.Errorf("a Lease of the own Node: %v", err)
@@ -104,7 +112,7 @@ func (s *server) testOwnNode(t *testing.T) {
 
 	s.rights(t, "ovnkube-slb-node", true,
 		[]right{{"create", "coordination.k8s.io", "leases", "", v1alpha1.PasswordsNamespace, ""}})
-	for name, may := range map[string]bool{v1alpha1.SessionTurnLease: true, "other": false} {
+	for name, may := range map[string]bool{v1alpha1.SessionTurnLease: true, "other": false, "n1": false} {
 		_, err := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace).
 			Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}},
 				metav1.CreateOptions{DryRun: dry})

@@ -100,6 +100,7 @@ func TestChartFollowsItsValues(t *testing.T) {
 flavour: openshift
 image: {repository: registry.example.org/slb, tag: v2.0.0}
 imagePullSecrets: [{name: pull}]
+loadBalancerClasses: [gateways, example.com/public]
 controller: {replicas: 3, args: [--k8s-qps=50], resources: {limits: {memory: 2Gi}}}
 node: {nodeSelector: {segment: lan}}
 podDisruptionBudget: {enabled: true}
@@ -120,12 +121,18 @@ podMonitor: {enabled: true, bearerTokenSecret: {name: prometheus}}
 	containers, _ := at(deployment, "spec", "template", "spec", "containers").([]any)
 	container, _ := containers[0].(map[string]any)
 	args, _ := container["args"].([]any)
+	agents, _ := at(daemons, "spec", "template", "spec", "containers").([]any)
+	agent, _ := agents[0].(map[string]any)
+	agentArgs, _ := agent["args"].([]any)
+	classes := "--load-balancer-class=gateways,example.com/public"
 	crd := "CustomResourceDefinition /l2domains.slb.k8s.ovn.org"
 	for what, pair := range map[string][2]any{
 		"replicas":     {at(deployment, "spec", "replicas"), float64(3)},
 		"image":        {container["image"], "registry.example.org/slb:v2.0.0"},
 		"argument":     {args[len(args)-1], "--k8s-qps=50"},
 		"first":        {args[0], "controller"},
+		"classes":      {args[len(args)-2], classes},
+		"of nodes":     {agentArgs[len(agentArgs)-1], classes},
 		"resources":    {container["resources"], map[string]any{"limits": map[string]any{"memory": "2Gi"}}},
 		"pull secrets": {at(daemons, "spec", "template", "spec", "imagePullSecrets"), []any{map[string]any{"name": "pull"}}},
 		"nodes": {at(daemons, "spec", "template", "spec", "nodeSelector"),

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -126,17 +127,22 @@ func (o *ovn) sbctl(t *testing.T, args ...string) string {
 func (o *ovn) ctl(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	e := o.endpoint(name)
-	args = slices.Concat([]string{"--db=" + e.Address, "--timeout=30"}, keys(e), args)
-	var out []byte
+	args = slices.Concat([]string{"--db=" + e.Address, fmt.Sprintf("--timeout=%.0f", await.Limit.Seconds())},
+		keys(e), args)
+	var out, warnings strings.Builder // On a busy machine, OVN's tools write warnings.
 	var err error
 	eventually(t, "a server takes ovn-"+name+"ctl", func() bool {
-		out, err = exec.CommandContext(t.Context(), "ovn-"+name+"ctl", args...).CombinedOutput()
-		return err == nil || !strings.Contains(string(out), "database connection failed")
+		out.Reset()
+		warnings.Reset()
+		cmd := exec.CommandContext(t.Context(), "ovn-"+name+"ctl", args...)
+		cmd.Stdout, cmd.Stderr = &out, &warnings
+		err = cmd.Run()
+		return err == nil || !strings.Contains(warnings.String(), "database connection failed")
 	})
 	if err != nil {
-		t.Fatalf("ovn-%sctl %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		t.Fatalf("ovn-%sctl %s: %v\n%s%s", name, strings.Join(args, " "), err, out.String(), warnings.String())
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(out.String())
 }
 
 // transactions returns the number of transactions ever written to the northbound database: the records of its file.
@@ -167,11 +173,11 @@ func (o *ovn) claim(t *testing.T, chassis string) {
 	o.sbctl(t, commands...)
 }
 
-// loadBalancers returns the names of the load balancers of Services.
+// loadBalancers returns the names of the load balancers of Services that serve anything.
 func (o *ovn) loadBalancers(t *testing.T) []string {
 	t.Helper()
 	return strings.Fields(o.nbctl(t, "--bare", "--columns=name", "find", "Load_Balancer",
-		`external_ids:"k8s.ovn.org/owner-type"=Service`))
+		`external_ids:"k8s.ovn.org/owner-type"=Service`, "vips!={}"))
 }
 
 // backends returns the final destinations of packets to a VIP.

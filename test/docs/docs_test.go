@@ -99,6 +99,7 @@ func start(t *testing.T) *cluster {
 	for _, args := range [][]string{
 		{"apply", "-f", root + "/test/controller/testdata/openshift-kinds.yaml"},
 		{"apply", "-f", root + "/test/controller/testdata/metallb-kinds.yaml"},
+		{"apply", "-f", "testdata/gateway-kinds.yaml"},
 		{"wait", "--for=condition=Established", "crd", "--all"},
 		{"apply", "-f", "testdata/cluster.yaml"},
 		{"apply", "-f", "testdata/metallb.yaml"},

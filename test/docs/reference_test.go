@@ -61,7 +61,7 @@ func readDir(t *testing.T, dir string) map[string]string {
 
 // The page for users has a row for each reason of a condition and of an excluded node, and for no other reason.
 func TestTroubleshootingHasEachReason(t *testing.T) {
-	names := read(t, "go-controller/pkg/api/v1alpha1/names.go")
+	names := read(t, "go-controller/pkg/api/v1alpha1/reasons.go")
 	page := read(t, "docs/troubleshooting.md")
 	reasons := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\t(?:Reason|Excluded)\w+ += "(\w+)"$`).FindAllStringSubmatch(names, -1) {
@@ -73,7 +73,7 @@ func TestTroubleshootingHasEachReason(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(page, -1)
 	for _, m := range rows {
 		if !reasons[m[1]] {
-			t.Errorf("docs/troubleshooting.md: %s is no reason in names.go", m[1])
+			t.Errorf("docs/troubleshooting.md: %s is no reason in reasons.go", m[1])
 		}
 	}
 	if len(reasons) == 0 || len(rows) == 0 {

@@ -96,7 +96,7 @@ var _ = Describe("An alias", Label(smoke), func() {
 		vips := startMixed(ctx, pods...)
 		kubectl(ctx, otherTenant, "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "pod/curious", "-n", "tenant", "--wait") })
-		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/curious", "-n", "tenant", "--timeout=30s")
+		kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/curious", "-n", "tenant", "--timeout=2m")
 		kubectl(ctx, "", "patch", "service", "mixed", "--type=merge", "-p",
 			`{"spec":{"loadBalancerSourceRanges":["198.51.100.0/24","fd00:98::/64"]}}`)
 		together(

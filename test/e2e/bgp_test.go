@@ -144,7 +144,7 @@ func tell(ctx context.Context, files ...string) {
 		kubectl(ctx, objects, "delete", "--ignore-not-found", "--wait", "-f", "-")
 		kubectl(ctx, "", "delete", "bgpnodestatuses", "--all")
 	})
-	kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
+	kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=2m")
 	Eventually(ready("bgppeer", "tor")).WithContext(ctx).Should(HavePrefix("True Ready: established session on 3 nodes"))
 }
 
@@ -253,7 +253,7 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 			DeferCleanup(func(ctx SpecContext) {
 				kubectl(ctx, "", "patch", "service", "told", "-p", `{"spec":{"externalTrafficPolicy":"Cluster"}}`)
 				kubectl(ctx, "", "scale", "deployment/told", "--replicas=3")
-				kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=30s")
+				kubectl(ctx, "", "rollout", "status", "deployment/told", "--timeout=2m")
 			})
 			where := func(ctx context.Context) []string {
 				pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=told"})

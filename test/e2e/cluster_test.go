@@ -192,7 +192,7 @@ func awaitAnnounced(ctx context.Context, name string) []netip.Addr {
 // awaitBackends waits until the load balancer rows contain all pods of Deployment web.
 func awaitBackends(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+	kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 	awaitSlots(ctx, "web", 8080, 6)
 	Expect(cluster.Settle(ctx)).To(Succeed())
 }

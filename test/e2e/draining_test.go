@@ -142,8 +142,8 @@ func draining(ctx context.Context) (string, error) {
 // awaitLong waits until exactly the pods with a label selector take new connections.
 func awaitLong(ctx context.Context, selector string) {
 	GinkgoHelper()
-	kubectl(ctx, "", "rollout", "status", "deployment/long", "--timeout=30s")
-	kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", selector, "--timeout=30s")
+	kubectl(ctx, "", "rollout", "status", "deployment/long", "--timeout=2m")
+	kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", selector, "--timeout=2m")
 	Eventually(taking).WithContext(ctx).Should(Equal(2+2*9), "both VIPs, and six pods and three nodes behind each")
 }
 
@@ -210,7 +210,7 @@ var _ = Describe("Connections to a draining endpoint", func() {
 		Expect(cluster.Settle(ctx)).To(Succeed())
 		results := whileFlowing(ctx, connections(addrs), func() {
 			setReady(ctx, "generation=2", true)
-			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", "generation=2", "--timeout=30s")
+			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", "generation=2", "--timeout=2m")
 			kubectl(ctx, "", "delete", "--wait=false", "pod", "-l", "kind=host,generation=1")
 			awaitLong(ctx, "generation=2")
 			Eventually(reached(addrs)).WithContext(ctx).Should(And(Not(BeEmpty()), HaveEach(Not(BeElementOf(old)))))

@@ -123,7 +123,7 @@ var _ = Describe("The endpoints of a Service", func() {
 				kubectl(ctx, "", "delete", "--ignore-not-found", "service/named", "service/hand", "pod/one", "pod/two", "pod/three",
 					"pod/host")
 			})
-			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/one", "pod/two", "pod/three", "--timeout=30s")
+			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/one", "pod/two", "pod/three", "--timeout=2m")
 			addrs := awaitAnnounced(ctx, "named")
 			at := func(tcp, udp uint16, want ...string) {
 				GinkgoHelper()

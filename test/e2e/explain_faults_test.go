@@ -50,6 +50,15 @@ func switched(on bool) func(context.Context) {
 	})
 }
 
+// labelled leaves Service web to the service proxy with this name, or to the default one if it is empty.
+func labelled(proxy string) func(context.Context) {
+	change := "service.kubernetes.io/service-proxy-name-"
+	if proxy != "" {
+		change = "service.kubernetes.io/service-proxy-name=" + proxy
+	}
+	return func(ctx context.Context) { kubectl(ctx, "", "label", "--overwrite", "service", "web", change) }
+}
+
 func needsLAN() string {
 	if !onLAN() {
 		return "only segments behind br-ex have flows of OVN-Kubernetes"
@@ -84,7 +93,7 @@ func needsOwnBridge() string {
 // needsNewRows is about faults after which our rows are newer than those of OVN-Kubernetes for the address.
 func needsNewRows() string {
 	if n := cluster.Network(); n.Real() && !n.Zones() {
-		return "in central mode ovn-northd 25.09 may misplace the flows of such rows (docs/architecture.md, Failure modes)"
+		return "in central mode ovn-northd 25.09 may misplace the flows of such rows (docs/failures.md, Failure modes)"
 	}
 	return ""
 }
@@ -128,6 +137,10 @@ var _ = Describe("kubectl slb explain", Ordered, ContinueOnFailure, func() {
 				kubectl(ctx, lateService("", ""), "replace", "--force", "-f", "-")
 			},
 			link: "service default/late: OtherClass: ", cause: "example.com/other", client: fromPod()}),
+		Entry("a label for another service proxy", fault{missing: needsNewRows,
+			inject: labelled("mesh"), mend: labelled(""),
+			link: "service default/web: OtherServiceProxy: ", cause: "service.kubernetes.io/service-proxy-name",
+			client: noAnswer()}),
 		Entry("service load balancers that are switched off", fault{missing: needsNewRows, late: lateService("", ""),
 			inject: switched(false), mend: switched(true),
 			link: "pool: DisabledByMode: ", cause: "--enable-service-load-balancers"}),
@@ -164,6 +177,10 @@ var _ = Describe("kubectl slb explain", Ordered, ContinueOnFailure, func() {
 			inject: must(func(ctx context.Context) error { return cluster.UplinkDown(ctx, gateway) }),
 			mend:   must(func(ctx context.Context) error { return cluster.LinkUp(ctx, gateway) }),
 			link:   "gateway n1: Faulty: ", cause: "no carrier on ", client: noAnswer()}),
+		Entry("an uplink that is off its bridge", fault{missing: needsOwnBridge,
+			inject: must(func(ctx context.Context) error { return cluster.Unplug(ctx, gateway) }),
+			mend:   must(func(ctx context.Context) error { return cluster.Plug(ctx, gateway) }),
+			link:   "gateway n1: Faulty: ", cause: "has no interface of the node as a port", client: noAnswer()}),
 		Entry("a stale flow on br-ex", fault{missing: needsLAN,
 			inject: must(keepRequests), mend: must(func(ctx context.Context) error { return cluster.RestartOVNKube(ctx) }),
 			link: "gateway n1: StaleFlow: ", cause: "10.50.0.100", client: noAnswer()}),

@@ -53,7 +53,7 @@ func startMixed(ctx context.Context, pods ...string) []netip.Addr {
 	DeferCleanup(removeExamples)
 	kubectl(ctx, hostService+strings.Join(pods, ""), "apply", "-f", "-")
 	DeferCleanup(removeMixed)
-	kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", "app=mixed", "--timeout=30s")
+	kubectl(ctx, "", "wait", "--for=condition=Ready", "pod", "-l", "app=mixed", "--timeout=2m")
 	addrs := awaitAnnounced(ctx, "mixed")
 	awaitSlots(ctx, "mixed", 9083, len(pods))
 	Expect(cluster.Settle(ctx)).To(Succeed())
@@ -102,7 +102,7 @@ var _ = Describe("A pod with hostNetwork", func() {
 
 			By("sending requests from pods to the Service and to the node")
 			kubectl(ctx, mixedPod("two", "n1", false), "apply", "-f", "-")
-			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=30s")
+			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/two", "--timeout=2m")
 			n2, err := cluster.Node("n2")
 			Expect(err).NotTo(HaveOccurred())
 			families(func(i int, network string) {

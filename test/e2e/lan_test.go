@@ -80,7 +80,7 @@ var _ = Describe("A segment behind br-ex", func() {
 		})
 
 	// The spec does not check connections: ovn-northd from 25.09.1 to at least 26.03.2 confuses routers if our load
-	// balancers are created after those of OVN-Kubernetes for the same address (docs/architecture.md). Neighbor
+	// balancers are created after those of OVN-Kubernetes for the same address (docs/failures.md). Neighbor
 	// resolution does not depend on it.
 	It("answers for the addresses in statuses after its L2Domain is deleted and recreated", func(ctx SpecContext) {
 		DeferCleanup(undrained)

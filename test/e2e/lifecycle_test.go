@@ -26,7 +26,7 @@ var _ = Describe("The northbound database", func() {
 			// Service are deleted with it.
 			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 			DeferCleanup(removeExamples)
-			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 			kubectl(ctx, "", "delete", "service", "web")
 			Eventually(func(ctx context.Context) (string, error) {
 				return cluster.NB(ctx, "--bare", "--columns=name", "find", "Load_Balancer",

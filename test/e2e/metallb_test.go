@@ -95,7 +95,7 @@ var _ = Describe("A migration from MetalLB", func() {
 		}
 		kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 		DeferCleanup(removeExamples)
-		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+		kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 		addrs := []netip.Addr{netip.MustParseAddr("10.50.0.133"), netip.MustParseAddr("fd00:50::133")}
 		allocatedByMetalLB(ctx, addrs)
 		speaker, err := cluster.StartMetalLBSpeaker(ctx, "n1", addrs, httpPort, echoPort)
@@ -135,7 +135,7 @@ var _ = Describe("A migration from MetalLB", func() {
 			speakBGP(ctx)
 			kubectl(ctx, "", "apply", "-f", examples+"web.yaml")
 			DeferCleanup(removeExamples)
-			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=30s")
+			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 			addrs := []netip.Addr{netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("fd00:113::9")}
 			allocatedByMetalLB(ctx, addrs)
 			pods := podAddresses(ctx, "web")

@@ -17,7 +17,7 @@ var _ = Describe("A NetworkPolicy", func() {
 			addrs := startWeb(ctx)
 			kubectl(ctx, otherTenant, "apply", "-f", "-")
 			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "pod/curious", "-n", "tenant", "--wait") })
-			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/curious", "-n", "tenant", "--timeout=30s")
+			kubectl(ctx, "", "wait", "--for=condition=Ready", "pod/curious", "-n", "tenant", "--timeout=2m")
 			curious := lab.PodNetns("tenant", "curious")
 			served := func(clients map[string]int) {
 				GinkgoHelper()

@@ -86,7 +86,7 @@ var _ = Describe("A node", func() {
 			Eventually(gatewaysOf("provider")).WithContext(ctx).Should(ConsistOf(left))
 			_, heir := activeGateway(ctx)
 
-			// ovn-controller may claim the shard for a moment after its start (docs/architecture.md, failure modes). Connections
+			// ovn-controller may claim the shard for a moment after its start (docs/failures.md, failure modes). Connections
 			// to Services with other endpoints than when they were opened don't survive that.
 			added = true
 			Expect(add(ctx)).To(Succeed())

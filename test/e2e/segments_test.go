@@ -38,7 +38,7 @@ func startSegments(ctx context.Context) map[string][]netip.Addr {
 		kubectl(ctx, "", "delete", "--wait", "-f", "testdata/segments.yaml")
 		awaitRemoved(ctx)
 	})
-	kubectl(ctx, "", "rollout", "status", "deployment/door", "--timeout=30s")
+	kubectl(ctx, "", "rollout", "status", "deployment/door", "--timeout=2m")
 	addrs := map[string][]netip.Addr{}
 	for i, name := range segments() {
 		addrs[name] = awaitAnnounced(ctx, name)

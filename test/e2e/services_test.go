@@ -225,7 +225,7 @@ var _ = Describe("The traffic policies of a Service", func() {
 
 // eventuallyAnsweredAfterRepair waits until a client gets answers from all four ports of the addresses of Service web.
 // If OVN-Kubernetes created load balancers for them first, ovn-northd may have put their flows into the wrong routers.
-// Then the condition must be MisplacedFlow until the flows are repaired (docs/architecture.md).
+// Then the condition must be MisplacedFlow until the flows are repaired (docs/failures.md).
 func eventuallyAnsweredAfterRepair(ctx context.Context, from string, addrs []netip.Addr) {
 	GinkgoHelper()
 	const answered, misplaced = "answered", "False MisplacedFlow: "

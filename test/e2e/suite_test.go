@@ -113,7 +113,7 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	restartController(ctx)
 	if onLAN() {
 		// OVN-Kubernetes may keep the flows of a Service that was deleted, which are stale for the next one with its
-		// address. Users restart ovnkube-node then (docs/architecture.md).
+		// address. Users restart ovnkube-node then (docs/failures.md).
 		left, err := cluster.RemoveOrphanedFlows(ctx)
 		if len(left) > 0 {
 			AddReportEntry("OVN-Kubernetes kept flows of deleted Services after the spec "+lastSpec, strings.Join(left, ", "))

@@ -366,7 +366,7 @@ var _ = Describe("A segment in a cluster with interconnect", func() {
 				}
 				expectServed(r, where, "none")
 			}
-			// The gateway does not learn of the move and may answer beside the new one (docs/architecture.md). A connection can
+			// The gateway does not learn of the move and may answer beside the new one (docs/failures.md). A connection can
 			// break if it takes some of its packets.
 			Expect(len(broken)).To(BeNumerically("<=", 4), strings.Join(broken, "\n"))
 			_, now := activeGateway(ctx)

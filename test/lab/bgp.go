@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // AS numbers of the nodes and of the router.
@@ -103,7 +105,7 @@ func (l *Lab) onProvider(ctx context.Context, verb string) error {
 		for _, a := range Provider().Host(nodeHosts + n.Index) {
 			lines = append(lines, fmt.Sprintf("addr %s %s dev br-provider", verb, a))
 		}
-		if err := ipBatch(ctx, l.Netns(n.Name), lines); err != nil {
+		if err := ip.Batch(ctx, l.Netns(n.Name), lines...); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -210,7 +211,7 @@ func (l *Lab) prepareSwitch(ctx context.Context, control string, n Node) error {
 	// Each start creates new taps for the local ports, so their addresses are assigned each time. ovs-vswitchd sets the
 	// flags of a tap from those that it read before, and thus takes down a tap that was brought up in between. Once
 	// ovs-vswitchd answers and all taps exist, it no longer does so.
-	if err := ipBatch(ctx, l.Netns(n.Name), l.localPortsThere(n)); err != nil {
+	if err := ip.Batch(ctx, l.Netns(n.Name), l.localPortsThere(n)...); err != nil {
 		return err
 	}
 	// When the kernel's conntrack picks up a connection in the middle, as a new gateway does, it accepts the window of
@@ -218,7 +219,7 @@ func (l *Lab) prepareSwitch(ctx context.Context, control string, n Node) error {
 	if _, err := run(ctx, "ovs-appctl", "-t", control, "dpctl/ct-disable-tcp-seq-chk"); err != nil {
 		return err
 	}
-	return ipBatch(ctx, l.Netns(n.Name), l.localPorts(n))
+	return ip.Batch(ctx, l.Netns(n.Name), l.localPorts(n)...)
 }
 
 // localPortsThere returns the ip(8) lines that fail as long as a local port of a bridge is missing.

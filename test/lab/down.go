@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -35,7 +36,7 @@ func Down(ctx context.Context, c Config) error {
 	for _, name := range netnsOf(c.Name, all) {
 		gone = append(gone, "netns del "+name)
 	}
-	errs = append(errs, ipBatch(ctx, "", gone), os.RemoveAll(dir))
+	errs = append(errs, ip.Batch(ctx, "", gone...), os.RemoveAll(dir))
 	if err := os.Remove(c.Dir); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 		errs = append(errs, err)
 	}

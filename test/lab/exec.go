@@ -36,22 +36,6 @@ func brief(args []string) string {
 	return line
 }
 
-// ipBatch runs ip(8) once for all lines, in the namespace netns or, if netns is empty, in the current one. An error
-// includes the lines.
-func ipBatch(ctx context.Context, netns string, lines []string) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	args := []string{"ip", "-batch", "-"}
-	if netns != "" {
-		args = []string{"ip", "-n", netns, "-batch", "-"}
-	}
-	if _, err := feed(ctx, strings.Join(lines, "\n")+"\n", args...); err != nil {
-		return fmt.Errorf("%w (of the lines:\n\t%s)", err, strings.Join(lines, "\n\t"))
-	}
-	return nil
-}
-
 // pollEvery is the interval at which poll checks a condition.
 const pollEvery = 20 * time.Millisecond
 

@@ -5,7 +5,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -170,7 +170,7 @@ func testPodsReachEachOtherAndOutside(t *testing.T, mode string) {
 func TestGatewayRouterAnswersAnyHostTraffic(t *testing.T) {
 	l := upLab(t, Config{Name: labName("host"), NoKube: true, Nodes: 1})
 	n := l.Nodes[0]
-	if err := ipBatch(t.Context(), l.Netns(n.Name), []string{"addr add 192.0.2.1/24 dev br-ex"}); err != nil {
+	if err := ip.Batch(t.Context(), l.Netns(n.Name), "addr add 192.0.2.1/24 dev br-ex"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Exec(t.Context(), n.Name, "ping", "-c1", "-W1", "192.0.2.2"); err == nil {
@@ -293,70 +293,6 @@ func TestUpOfExistingLabReportsNextStep(t *testing.T) {
 	if _, err := l.NB(t.Context(), "show"); err != nil {
 		t.Errorf("the lab does not live any more: %v", err)
 	}
-}
-
-func TestDownAfterACrash(t *testing.T) {
-	contract.Test(t)
-	if err := Preflight(); err != nil {
-		t.Skip(err)
-	}
-	links := rootLinks(t)
-	l, err := Up(t.Context(), Config{Name: labName("crash"), Nodes: 1, Binary: command})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A daemon without a record. The records of all others are removed as well.
-	stray, err := proc.Start(t.Context(), proc.Spec{Name: "stray", Dir: t.TempDir(), Netns: l.Netns("n1"),
-		Args: []string{"tail", "-f", "/dev/null"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, err := proc.Load(l.Dir)
-	if err != nil || len(running) < 10 {
-		t.Fatalf("processes of the lab: %v, %v", running, err)
-	}
-	removeRecords(t, l.Dir)
-	for range 2 { // The second call has nothing to do.
-		if err := Down(t.Context(), Config{Name: labName("crash")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A killed process leaves its namespace, and is no longer a stray, some time before the kernel has released all of its
-	// resources.
-	for _, p := range append(running, stray) {
-		if err := p.Wait(await.Context(t)); err != nil {
-			t.Error(err)
-		}
-	}
-	requireGone(t, l, links)
-}
-
-func removeRecords(t *testing.T, dir string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && (filepath.Ext(path) == ".proc" || filepath.Base(path) == stateFile) {
-			err = os.Remove(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestFailedUpLeavesNothing(t *testing.T) {
-	contract.Test(t)
-	if err := Preflight(); err != nil {
-		t.Skip(err)
-	}
-	links := rootLinks(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := Up(ctx, Config{Name: labName("fails"), NoKube: true, Binary: command})
-	if err == nil {
-		t.Fatal("Up with a cancelled context succeeded")
-	}
-	requireGone(t, newLab(Config{Name: labName("fails"), Dir: DefaultDir}, state{}), links)
 }
 
 // The error of Up must include the output of a program that fails during startup because the program has no terminal.

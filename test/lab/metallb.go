@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // speakerHost is the host on the provider segment that answers for MetalLB's addresses: an address that no other host
@@ -49,7 +50,7 @@ func (l *Lab) StartMetalLBSpeaker(ctx context.Context, node string, addrs []neti
 			lines = append(lines, fmt.Sprintf("neigh replace proxy %s dev br-provider", a))
 		}
 	}
-	if err := ipBatch(ctx, l.Netns(node), lines); err != nil {
+	if err := ip.Batch(ctx, l.Netns(node), lines...); err != nil {
 		return nil, err
 	}
 	var err error
@@ -78,7 +79,7 @@ func (s *MetalLBSpeaker) StopAnswering(ctx context.Context) error {
 		}
 	}
 	return errors.Join(setSysctls(s.lab.Netns(s.node), map[string]string{arpIgnore: "8"}),
-		ipBatch(ctx, s.lab.Netns(s.node), lines))
+		ip.Batch(ctx, s.lab.Netns(s.node), lines...))
 }
 
 // Remove makes the node serve the addresses no longer.
@@ -91,7 +92,7 @@ func (s *MetalLBSpeaker) Remove(ctx context.Context) error {
 		lines = append(lines, fmt.Sprintf("route del %s dev br-provider", Beyond().Subnets[i]),
 			fmt.Sprintf("addr del %s dev br-provider", own))
 	}
-	return errors.Join(s.stop(), ipBatch(ctx, s.lab.Netns(s.node), lines),
+	return errors.Join(s.stop(), ip.Batch(ctx, s.lab.Netns(s.node), lines...),
 		setSysctls(s.lab.Netns(s.node), map[string]string{arpIgnore: "0"}))
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // netnsDir is where ip-netns(8) mounts namespaces.
@@ -60,7 +62,7 @@ func createNetns(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		lines = append(lines, "netns add "+name)
 	}
-	if err := ipBatch(ctx, "", lines); err != nil {
+	if err := ip.Batch(ctx, "", lines...); err != nil {
 		return fmt.Errorf("create namespaces: %w", err)
 	}
 	for _, name := range names {
@@ -140,13 +142,13 @@ func createPorts(ctx context.Context, ports ...port) error {
 		devs[p.netns] = append(devs[p.netns], p.dev)
 		devs[p.peerNetns] = append(devs[p.peerNetns], p.peerDev)
 	}
-	if err := ipBatch(ctx, "", create); err != nil {
+	if err := ip.Batch(ctx, "", create...); err != nil {
 		return fmt.Errorf("create links: %w", err)
 	}
 	var g errgroup.Group
 	for netns, lines := range config {
 		g.Go(func() error {
-			if err := ipBatch(ctx, netns, append([]string{"link set lo up"}, lines...)); err != nil {
+			if err := ip.Batch(ctx, netns, append([]string{"link set lo up"}, lines...)...); err != nil {
 				return fmt.Errorf("configure links of namespace %s: %w", netns, err)
 			}
 			script := `for dev in "$@"; do ethtool -K "$dev" tx off >/dev/null || exit; done`

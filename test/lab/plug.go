@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 )
 
@@ -181,18 +182,18 @@ func (p *Plug) createPodNetns(ctx context.Context, netns string, n Node, pod kub
 	}); err != nil {
 		return err
 	}
-	return ipBatch(ctx, netns, defaultRoutes(n.gateway()))
+	return ip.Batch(ctx, netns, defaultRoutes(n.gateway())...)
 }
 
 // removePodNetns removes a pod's namespace, and its link first. On a busy machine the kernel removes the devices of a
 // namespace seconds later, when the link name may already belong to the next pod of the same name.
 func removePodNetns(ctx context.Context, netns string) error {
 	if err := inNetns(netns, func() error { _, err := net.InterfaceByName(podDevice); return err }); err == nil {
-		if err := ipBatch(ctx, netns, []string{"link del " + podDevice}); err != nil {
+		if err := ip.Batch(ctx, netns, "link del "+podDevice); err != nil {
 			return err
 		}
 	}
-	return ipBatch(ctx, "", []string{"netns del " + netns})
+	return ip.Batch(ctx, "", "netns del "+netns)
 }
 
 // Unplug removes what Plug created. Processes in the namespace must have exited before. Unplugging a pod that is not

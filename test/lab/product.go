@@ -37,7 +37,7 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 	if _, err := l.Kubectl(ctx, "", "apply", "-k", manifests); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
-	if _, err := l.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"); err != nil {
+	if _, err := l.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=2m", "crd", "--all"); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	return l.StartController(ctx, controller, flags...)

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // outsidePorts returns the veths of the router and the clients.
@@ -35,7 +36,7 @@ func (l *Lab) outsideRoutes(ctx context.Context) error {
 	}
 	for netns, s := range map[string]Segment{clientNetns: l.state.Network.Served(), dmzNetns: DMZ(), taggedNetns: Tagged(),
 		remoteNetns: Beyond()} {
-		if err := ipBatch(ctx, l.Netns(netns), defaultRoutes(s.Host(routerHost))); err != nil {
+		if err := ip.Batch(ctx, l.Netns(netns), defaultRoutes(s.Host(routerHost))...); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // Served is one port of a Service as OVN-Kubernetes serves it on a node for clients on the node itself: connections to
@@ -122,8 +124,8 @@ func (l *Lab) bridgeHost(ctx context.Context, n Node) (undo func(context.Context
 	}
 	return func(ctx context.Context) error {
 		_, err := run(ctx, "ovs-ofctl", "del-flows", bridge, hostCookie+"/-1")
-		return errors.Join(err, ipBatch(ctx, l.Netns(n.Name), undone))
-	}, ipBatch(ctx, l.Netns(n.Name), lines)
+		return errors.Join(err, ip.Batch(ctx, l.Netns(n.Name), undone...))
+	}, ip.Batch(ctx, l.Netns(n.Name), lines...)
 }
 
 // hostCookie marks the flows of bridgeHost.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
 )
 
@@ -134,7 +135,7 @@ func (l *Lab) buildNetwork(ctx context.Context) error {
 		bridges = append(bridges, fmt.Sprintf("link add %s mtu %d type bridge forward_delay 0 mcast_snooping 0", s.Bridge,
 			s.MTU), "link set "+s.Bridge+" up")
 	}
-	if err := ipBatch(ctx, l.Netns(switchNetns), bridges); err != nil {
+	if err := ip.Batch(ctx, l.Netns(switchNetns), bridges...); err != nil {
 		return fmt.Errorf("create bridges: %w", err)
 	}
 	if err := createPorts(ctx, l.ports()...); err != nil {

@@ -114,7 +114,7 @@ func (l *Lab) EachNB(ctx context.Context, args ...string) (string, error) {
 }
 
 // RepairFlows makes ovn-northd of each zone write the logical flows for load balancer addresses again, as
-// docs/architecture.md describes for MisplacedFlow.
+// docs/failures.md describes for MisplacedFlow.
 func (l *Lab) RepairFlows(ctx context.Context, addrs []netip.Addr) error {
 	for _, z := range l.liveZones() {
 		for _, a := range addrs {

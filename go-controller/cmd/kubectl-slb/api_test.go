@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,8 @@ type apiServer struct {
 	// items are JSON. forbidden are resources that the user must not read.
 	items     map[string]string
 	forbidden map[string]bool
+	// forbiddenPaths are lists that the user must not read, by their path.
+	forbiddenPaths map[string]bool
 	// patched are the paths of objects that were changed.
 	patched []string
 	// refused are resources whose objects can't be written, and owned those whose spec.addresses another field manager
@@ -60,7 +63,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "{}")
 	case resource == "ovnkube-slb": // the Lease of the controller
 		status(http.StatusNotFound, "NotFound")
-	case s.forbidden[resource]:
+	case s.forbidden[resource], s.forbiddenPaths[r.URL.Path]:
 		status(http.StatusForbidden, "Forbidden")
 	case resource == "absent":
 		status(http.StatusNotFound, "NotFound")
@@ -84,6 +87,12 @@ func (s *apiServer) run(t *testing.T, command string) (string, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return runWith(t, config, command)
+}
+
+// runWith runs the program with a kubeconfig. It returns the standard output and the error.
+func runWith(t *testing.T, config, command string) (string, error) {
+	t.Helper()
 	t.Setenv("KUBECONFIG", config)
 	app, out := newApp(), &bytes.Buffer{}
 	app.Writer, app.ErrWriter = out, out
@@ -131,6 +140,16 @@ func TestUnreadIsNotEmpty(t *testing.T) {
 	}
 }
 
+// Services that the user must not read are not counted as none.
+func TestUnreadServicesAreNotCounted(t *testing.T) {
+	s := &apiServer{forbidden: map[string]bool{"services": true}}
+	out, err := s.run(t, "status")
+	const want = "Services: not read\n\nWhat is wrong:\n  unknown Resources services: NotRead:"
+	if err != nil || !strings.Contains(out, want) {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+}
+
 // A node drains without a preview for a user who must not read everything, and status says what is not known.
 func TestUnreadIsNamed(t *testing.T) {
 	for command, want := range map[string]string{
@@ -148,6 +167,34 @@ func TestUnreadIsNamed(t *testing.T) {
 			forbidden: map[string]bool{"leases": true}}
 		if out, err := s.run(t, command); err != nil || out != want {
 			t.Errorf("%s: error %v, output\n%s\nwant\n%s", command, err, out, want)
+		}
+	}
+}
+
+// An address is found among the Services of all namespaces, and of those that a tenant may read.
+func TestExplainAddress(t *testing.T) {
+	const service = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"type":"LoadBalancer"},` +
+		`"status":{"loadBalancer":{"ingress":[{"ip":"10.50.0.100"}]}}}`
+	for address, want := range map[string]string{
+		"10.50.0.100": "10.50.0.100: address of Service shop/web\n\nshop/web (10.50.0.100): not reachable\n",
+		"10.50.0.101": "10.50.0.101: no Service has it, and it is in no pool\n  kubectl slb status   # the pools\n",
+	} {
+		s := &apiServer{items: map[string]string{"services": service}}
+		if out, err := s.run(t, "explain "+address); !errors.Is(err, errNotReachable) || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: error %v, output\n%s\nwant\n%s", address, err, out, want)
+		}
+	}
+	s := &apiServer{items: map[string]string{"services": service}, forbiddenPaths: map[string]bool{
+		"/api/v1/services": true}}
+	for address, want := range map[string]string{
+		"10.50.0.100": "10.50.0.100: address of Service shop/web\n",
+		"10.50.0.101": "10.50.0.101: not the address of a Service that you may read\n" +
+			"  kubectl slb explain NAMESPACE/SERVICE\n",
+	} {
+		out, err := s.run(t, "explain -n shop "+address)
+		if !errors.Is(err, errNotReachable) || !strings.HasPrefix(out, want) ||
+			!strings.Contains(out, "note: not read, because the API server does not allow it: services\n") {
+			t.Errorf("%s in a namespace: error %v, output\n%s\nwant\n%s", address, err, out, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ Examples:
 			if err := cmp.Or(o.Validate(), noArguments(c)); err != nil {
 				return err
 			}
-			clients, err := o.connect()
+			clients, err := o.connect(c.Context)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,8 @@ Examples:
 				return err
 			}
 			now := time.Now()
-			report := bgpReport{Sessions: sessions(cluster, now), peers: len(cluster.Peers)}
+			report := bgpReport{Sessions: sessions(cluster, now), peers: len(cluster.Peers),
+				daemons: len(cluster.NodeStatuses)}
 			if missing := requireRead(cluster, decisive()...); missing != nil {
 				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
 			} else {
@@ -81,7 +82,8 @@ type bgpReport struct {
 	Sessions []nodeSession `json:"sessions"`
 	// Routes is nil if they are not known.
 	Routes []explain.Route `json:"routes"`
-	peers  int
+	// peers is the number of BGPPeers, and daemons that of nodes on which a BGP daemon has reported.
+	peers, daemons int
 }
 
 // nodeSession is a session and its node.
@@ -195,6 +197,10 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	case r.peers == 0 && len(r.Sessions) == 0:
 		fmt.Fprintln(w, "There is no BGPPeer (docs/tasks/bgp.md).")
 		return
+	case len(r.Sessions) == 0 && r.daemons > 0:
+		fmt.Fprintf(w, "No node reports a BGP session, although BGP daemons run on %s: does a BGPPeer select one of them "+
+			"(spec.nodeSelectors)? kubectl slb status shows the conditions of BGPPeers.\n", world.Count(r.daemons, "node"))
+		return
 	case len(r.Sessions) == 0:
 		fmt.Fprintln(w, "No node reports a BGP session, as with a flavour without BGP (docs/install.md#flavours).")
 		return
@@ -209,6 +215,8 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		s := &r.Sessions[i]
 		state := string(s.State)
 		switch {
+		case s.Unknown != "" && s.Backend == v1alpha1.BackendFRRK8s && s.State == v1alpha1.BGPIdle:
+			state = "unknown" // Idle stands for no report, too
 		case s.Unknown != "":
 			state = "unknown, was " + state
 		case s.Stopped && s.State == v1alpha1.BGPEstablished:
@@ -235,13 +243,42 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service.")
 		return
 	}
-	t = table(w)
-	fmt.Fprintln(t, "ROUTE\tSERVICE\tADVERTISED BY\tTO\tWITHOUT SESSION")
-	for _, route := range r.Routes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", route.Address, route.Service, few(route.Nodes, wide), few(route.Peers, wide),
+	r.printRoutes(w, wide)
+}
+
+// maxRoutes is the number of routes that are printed unless all are wanted.
+const maxRoutes = 50
+
+// printRoutes prints the addresses and the nodes that advertise them. Unless all are wanted, those come first that a
+// node does not advertise although it should, or the reverse, and the number of lines is bounded.
+func (r *bgpReport) printRoutes(w io.Writer, wide bool) {
+	routes, more := r.Routes, 0
+	if !wide && len(routes) > maxRoutes {
+		lacking := func(r explain.Route) bool { return len(r.Idle) > 0 || len(r.Nodes) == 0 || len(r.NotWithdrawn) > 0 }
+		works := slices.DeleteFunc(slices.Clone(routes), lacking)
+		routes = slices.DeleteFunc(slices.Clone(routes), func(r explain.Route) bool { return !lacking(r) })
+		routes = append(routes, works...)
+		routes, more = routes[:maxRoutes], len(routes)-maxRoutes
+	}
+	t := table(w)
+	head, stays := "ADDRESS\tSERVICE\tADVERTISED BY\tTO\tWITHOUT SESSION", slices.ContainsFunc(routes,
+		func(r explain.Route) bool { return len(r.NotWithdrawn) > 0 })
+	if stays {
+		head += "\tNOT WITHDRAWN BY"
+	}
+	fmt.Fprintln(t, head)
+	for _, route := range routes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", route.Address, route.Service, few(route.Nodes, wide), few(route.Peers, wide),
 			few(route.Idle, wide))
+		if stays {
+			fmt.Fprintf(t, "\t%s", few(route.NotWithdrawn, wide))
+		}
+		fmt.Fprintln(t)
 	}
 	t.Flush()
+	if more > 0 {
+		fmt.Fprintf(w, "... and %d more (-o wide lists all)\n", more)
+	}
 }
 
 // printProblems prints what is wrong with sessions, once for all nodes with the same problem.

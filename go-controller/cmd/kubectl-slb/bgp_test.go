@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,12 +79,35 @@ No BGPAdvertisement selects an address of a Service.
 	if r.print(&out, now, false, 0); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
-	for peers, want := range map[int]string{0: "There is no BGPPeer", 1: "No node reports a BGP session"} {
+	for want, r := range map[string]bgpReport{
+		"There is no BGPPeer":                                   {daemons: 3},
+		"No node reports a BGP session, as with a flavour":      {peers: 1},
+		"No node reports a BGP session, although BGP daemons r": {peers: 1, daemons: 3},
+	} {
 		out.Reset()
-		r := bgpReport{peers: peers}
 		if r.print(&out, time.Now(), false, 0); !strings.HasPrefix(out.String(), want) {
-			t.Errorf("%d peers: printed %q", peers, out.String())
+			t.Errorf("%d peers, %d daemons: printed %q, want %q", r.peers, r.daemons, out.String(), want)
 		}
+	}
+}
+
+// The list of routes is bounded, and begins with those that lack a session.
+func TestRoutesAreBounded(t *testing.T) {
+	r := bgpReport{}
+	for i := range maxRoutes + 7 {
+		r.Routes = append(r.Routes, explain.Route{Service: fmt.Sprintf("shop/%02d", i), Nodes: []string{"n1"}})
+	}
+	r.Routes[maxRoutes+5].Idle = []string{"n2"}
+	var out bytes.Buffer
+	r.printRoutes(&out, false)
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != maxRoutes+3 || !strings.Contains(lines[1], "shop/55") || !strings.Contains(lines[2], "shop/00") ||
+		lines[maxRoutes+1] != "... and 7 more (-o wide lists all)" {
+		t.Errorf("%d lines:\n%s", len(lines), out.String())
+	}
+	out.Reset()
+	if r.printRoutes(&out, true); strings.Count(out.String(), "\n") != len(r.Routes)+1 {
+		t.Errorf("of all routes:\n%s", out.String())
 	}
 }
 

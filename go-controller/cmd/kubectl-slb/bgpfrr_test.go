@@ -7,13 +7,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 )
 
 // Sessions of FRR are those that frr-k8s reports, with the prefixes that FRR runs.
 func TestSessionsOfFRR(t *testing.T) {
 	var cluster objects.Objects
-	if _, err := cluster.Set([]byte(`
+	if _, err := cluster.Set([]byte(withFRR)); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0)
+	r := bgpReport{Sessions: sessions(&cluster, now), peers: 1}
+	const want = `NODE  PEER  ADDRESS    STATE              SINCE  BFD  IPv4  IPv6  REPORTED
+n1    tor   10.50.0.1  Established (FRR)  -      -    1     0     -
+n2    tor   10.50.0.1  unknown (FRR)      -      -    0     0     -
+
+  n2 with tor: frr-k8s reports nothing of the node (FRRNodeState): does it run there?
+
+`
+	var out bytes.Buffer
+	if r.print(&out, now, false, 0); out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// withFRR is a cluster in which FRR has the session of n1, and advertises a route.
+const withFRR = `
 {apiVersion: v1, kind: Node, metadata: {name: n1}}
 ---
 {apiVersion: v1, kind: Node, metadata: {name: n2}}
@@ -39,20 +59,57 @@ apiVersion: frrk8s.metallb.io/v1beta1
 kind: BGPSessionState
 metadata: {namespace: frr-k8s-system, name: n1-abc}
 status: {node: n1, peer: 10.50.0.1, bgpStatus: Established}
+`
+
+// A route of FRR that a node should not have is named, for the address and while the node drains; a route of others is
+// not.
+func TestRoutesThatAreNotWithdrawn(t *testing.T) {
+	var cluster objects.Objects
+	if _, err := cluster.Set([]byte(withFRR + `---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: IPAddressPool
+metadata: {name: far}
+spec: {addresses: [203.0.113.0/24]}
+---
+{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPAdvertisement, metadata: {name: far}, spec: {}}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: web, uid: web}
+spec: {type: LoadBalancer, ipFamilies: [IPv4], ports: [{name: http, port: 80}]}
+status:
+  loadBalancer: {ingress: [{ip: 203.0.113.1}]}
+  conditions:
+  - {type: slb.k8s.ovn.org/Allocated, status: "True", reason: Allocated, message: "203.0.113.1 from pool far"}
 `)); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_800_000_000, 0)
-	r := bgpReport{Sessions: sessions(&cluster, now), peers: 1}
-	const want = `NODE  PEER  ADDRESS    STATE                    SINCE  BFD  IPv4  IPv6  REPORTED
-n1    tor   10.50.0.1  Established (FRR)        -      -    1     0     -
-n2    tor   10.50.0.1  unknown, was Idle (FRR)  -      -    0     0     -
-
-  n2 with tor: frr-k8s reports nothing of the node (FRRNodeState): does it run there?
-
+	r := bgpReport{Routes: explain.Routes(&cluster, now)}
+	const want = `ADDRESS      SERVICE   ADVERTISED BY  TO  WITHOUT SESSION  NOT WITHDRAWN BY
+203.0.113.1  shop/web  -              -   -                n1
 `
 	var out bytes.Buffer
-	if r.print(&out, now, false, 0); out.String() != want {
+	if r.printRoutes(&out, false); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+	if left, stays := remaining(&cluster, "n1", now); left != "routes of FRR to BGPPeer tor" || stays {
+		t.Errorf("a drain waits for %q, stays: %t", left, stays)
+	}
+	if _, err := cluster.Set([]byte(`
+apiVersion: frrk8s.metallb.io/v1beta1
+kind: FRRConfiguration
+metadata: {namespace: frr-k8s-system, name: fabric}
+spec: {bgp: {routers: [{asn: 64512, prefixes: [203.0.113.1/32]}]}}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := remaining(&cluster, "n1", now); left != "" {
+		t.Errorf("a drain waits for %q, which others have", left)
+	}
+	const unknown = "routes of FRR to BGPPeer tor, if any: frr-k8s reports nothing of the node (FRRNodeState): does it " +
+		"run there?"
+	if left, stays := remaining(&cluster, "n2", now); left != unknown || stays {
+		t.Errorf("a drain of a node without reports waits for %q, stays: %t", left, stays)
 	}
 }

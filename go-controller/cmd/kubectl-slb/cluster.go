@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,10 +27,29 @@ const (
 	categoryOutput  = "Output:"
 )
 
-// connection are the options that select the cluster, with the names and the meaning that kubectl gives them.
+// connection are the options that select the cluster and the user, with the names and the meaning that kubectl gives
+// them.
 type connection struct {
 	kubeconfig, context, namespace string
+	cluster, user, token           string
+	// as and asGroups are impersonated (rest.ImpersonationConfig).
+	as             string
+	asGroups       values
+	requestTimeout string
 }
+
+// values are those of a flag that may be repeated. Unlike those of cli.StringSliceFlag, they may contain commas, as the
+// names of groups from LDAP do.
+type values []string
+
+// Set implements cli.Generic.
+func (v *values) Set(value string) error {
+	*v = append(*v, value)
+	return nil
+}
+
+// String implements cli.Generic.
+func (v *values) String() string { return strings.Join(*v, ", ") }
 
 func (o *connection) flags() []cli.Flag {
 	return append(o.clusterFlags(),
@@ -43,7 +64,33 @@ func (o *connection) clusterFlags() []cli.Flag {
 			Usage: "kubeconfig `FILE`; if empty, that of KUBECONFIG, or ~/.kube/config"},
 		&cli.StringFlag{Name: "context", Destination: &o.context, Category: categoryCluster,
 			Usage: "`NAME` of the context in the kubeconfig"},
+		&cli.StringFlag{Name: "cluster", Destination: &o.cluster, Category: categoryCluster,
+			Usage: "`NAME` of the cluster in the kubeconfig; if empty, that of the context"},
+		&cli.StringFlag{Name: "user", Destination: &o.user, Category: categoryCluster,
+			Usage: "`NAME` of the user in the kubeconfig; if empty, that of the context"},
+		&cli.StringFlag{Name: "token", Destination: &o.token, Category: categoryCluster,
+			Usage: "bearer `TOKEN` for the API server"},
+		&cli.StringFlag{Name: "as", Destination: &o.as, Category: categoryCluster,
+			Usage: "`USER` to impersonate: a user name, or system:serviceaccount:NAMESPACE:NAME"},
+		&cli.GenericFlag{Name: "as-group", Value: &o.asGroups, Category: categoryCluster,
+			Usage: "`GROUP` to impersonate, with --as; may be repeated"},
+		&cli.StringFlag{Name: "request-timeout", Destination: &o.requestTimeout, Category: categoryCluster,
+			Usage: "`DURATION` of a request at most, in seconds without a unit; 0 or empty for no limit"},
 	}
+}
+
+// check returns the first problem with the options, with its flag and value.
+func (o *connection) check() error {
+	if len(o.asGroups) > 0 && o.as == "" {
+		return fmt.Errorf("--as-group %q: needs --as", o.asGroups[0])
+	}
+	if o.requestTimeout == "" {
+		return nil
+	}
+	if d, err := clientcmd.ParseTimeout(o.requestTimeout); err != nil || d < 0 {
+		return fmt.Errorf("--request-timeout %q: want a number of seconds, or a duration as 30s or 2m", o.requestTimeout)
+	}
+	return nil
 }
 
 // clients are the clients of one cluster.
@@ -56,10 +103,14 @@ type clients struct {
 
 // config returns the configuration of a client, and the namespace of the flag or of the context.
 func (o *connection) config() (*rest.Config, string, error) {
+	if err := o.check(); err != nil {
+		return nil, "", err
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context,
-		Context: clientcmdapi.Context{Namespace: o.namespace}}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context, Timeout: o.requestTimeout,
+		Context:  clientcmdapi.Context{Namespace: o.namespace, Cluster: o.cluster, AuthInfo: o.user},
+		AuthInfo: clientcmdapi.AuthInfo{Token: o.token, Impersonate: o.as, ImpersonateGroups: o.asGroups}}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -76,7 +127,7 @@ func (o *connection) config() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-func (o *connection) connect() (*clients, error) {
+func (o *connection) connect(ctx context.Context) (*clients, error) {
 	config, namespace, err := o.config()
 	if err != nil {
 		return nil, err
@@ -88,7 +139,16 @@ func (o *connection) connect() (*clients, error) {
 	if c.ours, err = kube.NewClients(config); err == nil {
 		err = c.ours.ReadFRR(config, metav1.NamespaceAll)
 	}
-	return c, err
+	if err != nil || o.as == "" {
+		return c, err
+	}
+	// All users may read the version. Without this request, lists that fail because the user must not impersonate would
+	// be taken for lists that the impersonated user must not read.
+	err = c.core.CoreV1().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("--as %q: %w", o.as, err)
+	}
+	return c, nil
 }
 
 // output is the format of the result.

@@ -89,7 +89,7 @@ func names(c *cli.Context, command string) []string {
 	case "drain", "undrain":
 		return nodeNames(c)
 	case "explain", "move":
-		clients, err := (&connection{}).connect()
+		clients, err := (&connection{}).connect(c.Context)
 		if err != nil {
 			return nil
 		}
@@ -105,7 +105,7 @@ func names(c *cli.Context, command string) []string {
 }
 
 func nodeNames(c *cli.Context) []string {
-	clients, err := (&connection{}).connect()
+	clients, err := (&connection{}).connect(c.Context)
 	if err != nil {
 		return nil
 	}

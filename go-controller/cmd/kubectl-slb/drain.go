@@ -14,14 +14,18 @@ import (
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -31,6 +35,7 @@ type drainOptions struct {
 	output
 	reason  string
 	dryRun  bool
+	force   bool
 	wait    bool
 	timeout time.Duration
 }
@@ -52,6 +57,8 @@ func drainCommand() *cli.Command {
 		Description: `Sets the annotation ` + v1alpha1.AnnotationDrain + ` on the Node, which affects only this product:
 the label node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows
 which Services move and where to (-o wide: all of them), and waits until they have. Pods stay; kubectl drain moves them.
+Refuses if Services would no longer be announced, because no other node advertises them by BGP, or would stay on the
+node, because it is the last gateway of their L2Domain; --force drains all the same.
 
 Examples:
   kubectl slb drain n1 --dry-run
@@ -60,8 +67,10 @@ Examples:
 			&cli.StringFlag{Name: "reason", Destination: &o.reason, Value: "kubectl slb drain",
 				Usage: "`TEXT` for other administrators"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
+			&cli.BoolFlag{Name: "force", Destination: &o.force,
+				Usage: "drain although Services have no other node: routes are withdrawn, and shards stay"},
 			&cli.BoolFlag{Name: "wait", Destination: &o.wait, Value: true,
-				Usage: "wait until the node is active for no shard and has no BGP session"},
+				Usage: "wait until the node is active for no shard and advertises no route by BGP"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "`DURATION` to wait at most"}),
 		Action: func(c *cli.Context) error {
 			if err := o.Validate(); err != nil {
@@ -103,12 +112,12 @@ Examples:
 }
 
 // needs returns the resources without which the command can't do what it is asked for.
-func (o *drainOptions) needs() []string {
+func (o *drainOptions) needs(cluster *objects.Objects) []string {
 	switch {
 	case o.dryRun:
 		return decisive()
 	case o.wait:
-		return append(carrying(), "nodes")
+		return append(carrying(cluster), "nodes")
 	}
 	return []string{"nodes"}
 }
@@ -116,13 +125,13 @@ func (o *drainOptions) needs() []string {
 // change shows what an edit of the annotation of a node moves, and makes it. A nil value removes the annotation. It
 // returns the node as it was before.
 func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clients, *corev1.Node, error) {
-	clients, err := o.connect()
+	clients, err := o.connect(c.Context)
 	if err != nil {
 		return nil, nil, err
 	}
 	before, err := clients.load(c.Context, nil)
 	if err == nil {
-		err = requireRead(before, o.needs()...)
+		err = requireRead(before, o.needs(before)...)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -139,23 +148,20 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	if value != nil {
 		edited.Annotations[v1alpha1.AnnotationDrain] = *value
 	}
+	var refused error
 	if err := requireRead(before, decisive()...); err != nil {
 		fmt.Fprintf(c.App.Writer, "What moves is not known: %v\n", err)
 	} else {
 		after := before.Clone()
 		after.Nodes[slices.Index(before.Nodes, n)] = edited
-		moves := preview.Compare(before, after, time.Now()).Moves()
-		text := shownChanges(moves.Text(o.format == formatWide), painter(c.App.Writer), columns())
-		fmt.Fprint(c.App.Writer, cmp.Or(text, "Nothing moves.\n"))
-		closes := func(s preview.SessionChange) bool { return slices.Contains(s.Closed, name) }
-		if slices.ContainsFunc(moves.Sessions, closes) {
-			fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+name+" are reset, "+
-				"because other nodes do not know them, unless the BGPAdvertisement has nextHop: Gateway.", 0, columns()))
-		}
+		refused = o.show(c, before, after, name)
 	}
 	if o.dryRun {
 		fmt.Fprintln(c.App.Writer, "dry run: nothing was changed")
-		return clients, n, nil
+		return clients, n, refused
+	}
+	if refused != nil {
+		return nil, nil, refused
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{v1alpha1.AnnotationDrain: value}}})
@@ -169,6 +175,43 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 	return clients, n, nil
 }
 
+// show shows what an edit of the annotation of a node moves. It returns why a node is not drained, nil if it is.
+func (o *drainOptions) show(c *cli.Context, before, after *objects.Objects, node string) error {
+	now := time.Now()
+	changes := preview.Compare(before, after, now)
+	moves := changes.Moves()
+	text := shownChanges(moves.Text(o.format == formatWide), painter(c.App.Writer), columns())
+	fmt.Fprint(c.App.Writer, cmp.Or(text, "Nothing moves.\n"))
+	closes := func(s preview.SessionChange) bool { return slices.Contains(s.Closed, node) }
+	if slices.ContainsFunc(moves.Sessions, closes) {
+		fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+node+" are reset, "+
+			"because other nodes do not know them, unless the BGPAdvertisement has nextHop: Gateway.", 0, columns()))
+	}
+	if o.force {
+		return nil
+	}
+	return refusal(node, changes.Losing(), preview.Staying(after, node, now))
+}
+
+// refusal returns why a node is not drained: Services that lose their last route, and those that stay on the node,
+// because it is the last gateway. It is nil if there are none.
+func refusal(node string, lose, stay []string) error {
+	const named = 5
+	var why []string
+	if n := len(lose); n > 0 {
+		why = append(why, fmt.Sprintf("%s would no longer be announced, because no other node advertises them: %s",
+			world.Count(n, "Service"), world.Some(lose, named)))
+	}
+	if n := len(stay); n > 0 {
+		why = append(why, fmt.Sprintf("%s would stay on it, because all gateways of their L2Domain drain: %s",
+			world.Count(n, "Service"), world.Some(stay, named)))
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return fmt.Errorf("node %s is not drained: %s; --force drains it all the same", node, strings.Join(why, "; "))
+}
+
 func (o *drainOptions) drain(c *cli.Context, name string) error {
 	clients, _, err := o.change(c, name, &o.reason)
 	if err != nil || o.dryRun {
@@ -178,57 +221,106 @@ func (o *drainOptions) drain(c *cli.Context, name string) error {
 	if !o.wait {
 		return nil
 	}
-	left := "its state is not known yet"
+	left, stays := "its state is not known yet", false
 	err = wait.PollUntilContextTimeout(c.Context, time.Second, o.timeout, true, func(ctx context.Context) (bool, error) {
 		cluster, err := clients.load(ctx, nil)
 		if err == nil {
-			err = requireRead(cluster, carrying()...)
+			err = requireRead(cluster, carrying(cluster)...)
 		}
 		if err != nil {
 			return false, err
 		}
-		left = remaining(cluster, name)
-		return left == "", nil
+		left, stays = remaining(cluster, name, time.Now())
+		return left == "" || stays, nil
 	})
 	switch {
+	case err == nil && stays:
+		return fmt.Errorf("node %s drains, and keeps what has no other gateway: %s; the drain ends when another gateway can "+
+			"take over (kubectl slb undrain NODE)", name, left)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("node %s has not drained within %s (--timeout): %s", name, o.timeout, left)
 	case err != nil:
 		return fmt.Errorf("wait until node %s has drained: %w", name, err)
 	}
-	fmt.Fprintf(c.App.Writer, "node %s has drained: it is active for no shard and has no BGP session\n", name)
+	fmt.Fprintf(c.App.Writer, "node %s has drained: it is active for no shard and advertises no route by BGP\n", name)
 	return nil
 }
 
 // carrying returns the resources that show what a node carries.
-func carrying() []string { return []string{"l2domains", "bgpnodestatuses"} }
+func carrying(cluster *objects.Objects) []string {
+	list := []string{"l2domains", "bgpnodestatuses", "bgppeers"}
+	if cluster.UsesFRR() {
+		list = append(list, frr.Configurations, frr.NodeStates, frr.SessionStates)
+	}
+	return list
+}
 
-// remaining returns what a draining node still carries; empty if there is nothing.
-func remaining(cluster *objects.Objects, name string) string {
+// remaining returns what a draining node still carries; empty if there is nothing. stays means that none of it moves
+// until something else changes: all gateways of these L2Domains drain. What is left stays for another reason while no
+// controller works.
+func remaining(cluster *objects.Objects, name string, now time.Time) (left string, stays bool) {
 	var parts []string
+	stays = true
 	for _, d := range cluster.Domains {
+		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+		allDrain := ready != nil && ready.Reason == v1alpha1.ReasonGatewaysDraining
 		for _, s := range d.Status.Shards {
 			if s.Active != name {
 				continue
 			}
-			text := fmt.Sprintf("shard %s/%d with %d addresses", d.Name, s.Index, s.Addresses)
-			if len(s.Gateways) == 1 {
+			text := fmt.Sprintf("shard %s/%d with %s", d.Name, s.Index, world.Count(s.Addresses, "address"))
+			switch {
+			case allDrain:
+				text += ", all of whose gateways drain"
+			case len(s.Gateways) == 1:
 				text += ", which has no other gateway"
 			}
+			stays = stays && allDrain
 			parts = append(parts, text)
 		}
 	}
 	if status := objects.Named(cluster.NodeStatuses, name); status != nil {
 		for _, s := range status.Status.Sessions {
 			if s.State == v1alpha1.BGPEstablished {
+				stays = false
 				parts = append(parts, "the session with BGPPeer "+s.Peer)
 			}
 		}
 	}
-	return strings.Join(parts, ", ")
+	if routes := routesInFRR(cluster, name, now); len(routes) > 0 {
+		stays = false
+		parts = append(parts, routes...)
+	}
+	if left = strings.Join(parts, ", "); left == "" {
+		return "", false
+	}
+	if silent := explain.ControllerSilent(cluster, now); silent != "" {
+		left += "; " + explain.LeaseName(cluster.Leader) + ": " + silent
+	}
+	return left, stays
+}
+
+// routesInFRR returns what FRR on a node advertises for us, by peer, or that this is not known.
+func routesInFRR(cluster *objects.Objects, node string, now time.Time) []string {
+	if !cluster.UsesFRR() {
+		return nil
+	}
+	w := cluster.Snapshot(now)
+	var parts []string
+	for _, peer := range frrk8s.Advertised(w, node) {
+		parts = append(parts, "routes of FRR to BGPPeer "+peer)
+	}
+	for peer, s := range w.Sessions[node] {
+		if s.ByFRR && s.Unknown {
+			parts = append(parts, "routes of FRR to BGPPeer "+peer+", if any: "+s.Problem)
+		}
+	}
+	slices.Sort(parts)
+	return parts
 }
 
 func (o *drainOptions) undrain(c *cli.Context, name string) error {
+	o.force = true // Nothing is lost.
 	_, n, err := o.change(c, name, nil)
 	if err != nil || o.dryRun {
 		return err

@@ -35,16 +35,18 @@ func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "show whether a Service is reachable, and the first broken link on the way to it",
-		ArgsUsage: "SERVICE | NAMESPACE/SERVICE",
+		ArgsUsage: "SERVICE | NAMESPACE/SERVICE | ADDRESS",
 		Description: `Follows the path Service, pool, address, L2Domain, shard, gateway, dataplane, clients, endpoints, BGP.
-The first broken link is named first, with its cause and a command that fixes it.
+The first broken link is named first, with its cause and a command that fixes it. For an IP address, shows which
+Services have it, with the path to each, or whether a pool can allocate it.
 
 Exit code: 0 reachable, 3 not (known to be) reachable, 1 error.
 
 Examples:
   kubectl slb explain web -n shop
   kubectl slb explain shop/web --from 198.51.100.7
-  kubectl slb explain shop/web --probe`,
+  kubectl slb explain shop/web --probe
+  kubectl slb explain 192.0.2.10`,
 		Flags: append(append(o.connection.flags(), o.output.flags(formatJSON, formatYAML)...),
 			&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "`ADDRESS` of a client: also checks whether it is " +
 				"admitted, and answers for its IP family"},
@@ -54,9 +56,16 @@ Examples:
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			name, err := oneArgument(c, "SERVICE")
+			name, err := oneArgument(c, "SERVICE or ADDRESS")
 			if err != nil {
 				return err
+			}
+			address, err := addressArgument(name)
+			switch {
+			case err != nil:
+				return err
+			case address.IsValid():
+				return o.runAddress(c, address)
 			}
 			return o.run(c, name)
 		},
@@ -64,7 +73,7 @@ Examples:
 }
 
 func (o *explainOptions) run(c *cli.Context, name string) error {
-	clients, err := o.connect()
+	clients, err := o.connect(c.Context)
 	if err != nil {
 		return err
 	}
@@ -73,22 +82,74 @@ func (o *explainOptions) run(c *cli.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	from, _ := netip.ParseAddr(o.from) // validated
-	question := explain.Question{Service: key, From: from}
+	question := o.question(key)
 	if o.probe {
-		question.Probes = probe(c.Context, explain.Targets(cluster.Service(key), from))
+		question.Probes = probe(c.Context, explain.Targets(cluster.Service(key), &question))
 	}
 	question.Now = time.Now()
 	result := explain.Explain(cluster, question)
+	return o.print(c, result, result.Reachable == explain.Yes)
+}
+
+// runAddress explains an address instead of a Service.
+func (o *explainOptions) runAddress(c *cli.Context, address netip.Addr) error {
+	clients, err := o.connect(c.Context)
+	if err != nil {
+		return err
+	}
+	cluster, err := clients.loadServices(c.Context)
+	if err != nil {
+		return err
+	}
+	question := o.question(world.Key{})
+	if o.probe {
+		question.Probes = probe(c.Context, explain.AddressTargets(cluster, address, question))
+	}
+	question.Now = time.Now()
+	result := explain.Address(cluster, address, question)
+	return o.print(c, result, result.Reachable())
+}
+
+func (o *explainOptions) question(service world.Key) explain.Question {
+	from, _ := netip.ParseAddr(o.from) // validated
+	return explain.Question{Service: service, From: from}
+}
+
+// answer is what explain prints.
+type answer interface {
+	Text(paint explain.Paint, width int) string
+}
+
+func (o *explainOptions) print(c *cli.Context, result answer, reachable bool) error {
 	if done, err := o.printAs(c.App.Writer, result); err != nil {
 		return err
 	} else if !done {
 		fmt.Fprint(c.App.Writer, result.Text(painter(c.App.Writer), columns()))
 	}
-	if result.Reachable != explain.Yes {
+	if !reachable {
 		return errNotReachable
 	}
 	return nil
+}
+
+// addressArgument returns the IP address that an argument is, the zero Addr if it names a Service. Names of Services
+// contain neither dots nor colons (RFC 1035 labels).
+func addressArgument(text string) (netip.Addr, error) {
+	_, name, qualified := strings.Cut(text, "/")
+	if !qualified {
+		name = text
+	}
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return netip.Addr{}, fmt.Errorf("explain: %q is a subnet: want an IP address without a prefix length", text)
+	}
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err == nil && a.Zone() != "":
+		return netip.Addr{}, fmt.Errorf("explain: %q has a zone, which no address of a Service has", text)
+	case err != nil && strings.ContainsAny(name, ".:"):
+		return netip.Addr{}, fmt.Errorf("explain: %q is neither an IP address nor the name of a Service", text)
+	}
+	return a, nil
 }
 
 // serviceKey reads NAMESPACE/NAME or NAME.

@@ -34,7 +34,7 @@ Examples:
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			clients, err := o.connect()
+			clients, err := o.connect(c.Context)
 			if err != nil {
 				return err
 			}

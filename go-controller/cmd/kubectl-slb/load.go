@@ -14,9 +14,23 @@ import (
 )
 
 // load reads the objects of the whole cluster. With a Service, it reads only this Service and its EndpointSlices of
-// these kinds.
+// these kinds; with a key without a name, only those of the namespace.
 func (c *clients) load(ctx context.Context, service *world.Key) (*objects.Objects, error) {
 	return kube.LoadObjects(ctx, c.core, c.ours, service)
+}
+
+// loadServices is load for a user who may have to do with the Services of one namespace: if those of the cluster must
+// not be read, "services" is in Unread, and those of the namespace of the user's context are read.
+func (c *clients) loadServices(ctx context.Context) (*objects.Objects, error) {
+	cluster, err := c.load(ctx, nil)
+	if err != nil || !slices.Contains(cluster.Unread, "services") {
+		return cluster, err
+	}
+	own, err := c.load(ctx, &world.Key{Namespace: c.namespace})
+	if err == nil && !slices.Contains(own.Unread, "services") {
+		own.Unread = append(own.Unread, "services")
+	}
+	return own, err
 }
 
 // decisive returns the resources on which decisions depend. Without one of them, a preview is wrong.

@@ -54,8 +54,11 @@ func TestServiceKey(t *testing.T) {
 func TestMistakesAreNamed(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/does/not/exist")
 	for args, want := range map[string]string{
-		"explain":                "explain: want one argument, SERVICE, have 0",
-		"explain a b":            "explain: want one argument, SERVICE, have 2",
+		"explain":                "explain: want one argument, SERVICE or ADDRESS, have 0",
+		"explain a b":            "explain: want one argument, SERVICE or ADDRESS, have 2",
+		"explain 10.0.0.300":     `explain: "10.0.0.300" is neither an IP address nor the name of a Service`,
+		"explain 10.0.0.0/24":    `explain: "10.0.0.0/24" is a subnet: want an IP address without a prefix length`,
+		"explain fe80::1%eth0":   `explain: "fe80::1%eth0" has a zone, which no address of a Service has`,
 		"explain a --from x":     `--from "x": not an IP address`,
 		"explain a -o xml":       `--output "xml": want one of [json yaml]`,
 		"status a":               `status: unexpected argument "a"`,
@@ -70,6 +73,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"graph -o json":                `graph: unknown flag "-o". It is a flag of explain, status, `,
 		"bgp --wide":                   `bgp: unknown flag "--wide". kubectl slb bgp --help lists the flags`,
 		"move a --timeout x":           `move: invalid value "x" for flag -timeout`,
+		"status --as-group dev":        `--as-group "dev": needs --as`,
+		"status --request-timeout -1s": `--request-timeout "-1s": want a number of seconds, or a duration as 30s or 2m`,
+		"status --request-timeout x":   `--request-timeout "x": want a number of seconds, or a duration as 30s or 2m`,
 		"explain a":                    "read the kubeconfig: ",
 		"plan --delete l2domains/lan ": "read the kubeconfig: ",
 	} {
@@ -172,22 +178,24 @@ func TestKindOf(t *testing.T) {
 
 // A command has the flags of kubectl that mean something for it, and no others.
 func TestCommandsHaveFlagsThatTheyUse(t *testing.T) {
+	const cluster = "kubeconfig context cluster user token as as-group request-timeout"
 	for command, want := range map[string]string{
-		"explain":    "kubeconfig context namespace output from probe",
-		"status":     "kubeconfig context output watch",
-		"bgp":        "kubeconfig context output",
-		"drain":      "kubeconfig context output reason dry-run wait timeout",
-		"undrain":    "kubeconfig context output dry-run",
-		"move":       "kubeconfig context namespace output to dry-run timeout",
-		"plan":       "kubeconfig context namespace output filename delete",
-		"graph":      "kubeconfig context file",
-		"import":     "dry-run filename namespace segment bgp-nodes kubeconfig context",
+		"explain":    "CLUSTER namespace output from probe",
+		"status":     "CLUSTER output watch",
+		"bgp":        "CLUSTER output",
+		"drain":      "CLUSTER output reason dry-run force wait timeout",
+		"undrain":    "CLUSTER output dry-run",
+		"move":       "CLUSTER namespace output to dry-run timeout",
+		"plan":       "CLUSTER namespace output filename delete",
+		"graph":      "CLUSTER file",
+		"import":     "dry-run filename namespace segment bgp-nodes CLUSTER",
 		"completion": "",
 	} {
 		var flags []string
 		for _, f := range newApp().Command(command).Flags {
 			flags = append(flags, f.Names()[0])
 		}
+		want = strings.Replace(want, "CLUSTER", cluster, 1)
 		if got := strings.Join(flags, " "); got != want {
 			t.Errorf("%s has the flags %s, want %s", command, got, want)
 		}

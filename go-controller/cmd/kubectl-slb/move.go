@@ -80,7 +80,7 @@ Examples:
 }
 
 func (o *moveOptions) run(c *cli.Context, name string) error {
-	clients, err := o.connect()
+	clients, err := o.connect(c.Context)
 	if err != nil {
 		return err
 	}

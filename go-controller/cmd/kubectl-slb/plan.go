@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,8 +77,8 @@ Objects of an edit that the API server would refuse are named with field and val
 pools that overlap. The rest of the edit is planned without them. Kinds that decide nothing are ignored with a note.
 
 Exit code: 0 nothing is lost, 1 error, 2 an object would be refused, 3 a Service loses something, or clients of an
-L2Domain lose its addresses, 4 an object would have a new problem, or a new Service no address. Of several, the first
-of 2, 3 and 4.
+L2Domain lose its addresses, 4 an object would have a new problem, or a new Service no address that is announced. Of
+several, the first of 2, 3 and 4.
 
 Examples:
   kubectl slb plan -f pool.yaml
@@ -99,7 +100,7 @@ Examples:
 }
 
 func (o *planOptions) run(c *cli.Context) error {
-	clients, err := o.connect()
+	clients, err := o.connect(c.Context)
 	if err != nil {
 		return err
 	}
@@ -181,13 +182,20 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 // Secret is read.
 func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objects, changes *preview.Changes) error {
 	for _, p := range after.Peers {
-		r := p.Spec.PasswordSecret
-		if was := objects.Named(before.Peers, p.Name); r == nil || after.EditedSecrets[r.Name] ||
-			was != nil && was.Spec.PasswordSecret != nil && was.Spec.PasswordSecret.Name == r.Name {
+		r, was := p.Spec.PasswordSecret, objects.Named(before.Peers, p.Name)
+		secret := after.PasswordOf(p)
+		if r == nil || after.EditedSecrets[secret] || was != nil && was.Spec.PasswordSecret != nil &&
+			was.Spec.PasswordSecret.Name == r.Name && was.Spec.Backend == p.Spec.Backend {
 			continue
 		}
-		about := fmt.Sprintf("BGPPeer %s: spec.passwordSecret: Secret %s/%s", p.Name, v1alpha1.PasswordsNamespace, r.Name)
-		err := c.core.CoreV1().RESTClient().Get().Namespace(v1alpha1.PasswordsNamespace).Resource("secrets").Name(r.Name).
+		about := fmt.Sprintf("BGPPeer %s: spec.passwordSecret: Secret %s", p.Name, cmp.Or(secret, r.Name))
+		if secret == "" {
+			changes.Notes = append(changes.Notes, about+": not known whether it exists, because the namespace of frr-k8s is "+
+				"not known: it has no FRRConfiguration")
+			continue
+		}
+		namespace, name, _ := strings.Cut(secret, "/")
+		err := c.core.CoreV1().RESTClient().Get().Namespace(namespace).Resource("secrets").Name(name).
 			SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
 		switch {
 		case apierrors.IsNotFound(err):
@@ -195,7 +203,7 @@ func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objec
 		case apierrors.IsForbidden(err):
 			changes.Notes = append(changes.Notes, about+": not known whether it exists, because you must not read it")
 		case err != nil:
-			return fmt.Errorf("read Secret %s/%s: %w", v1alpha1.PasswordsNamespace, r.Name, err)
+			return fmt.Errorf("read Secret %s: %w", secret, err)
 		}
 	}
 	printable.Clean(changes)

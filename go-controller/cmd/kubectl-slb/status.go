@@ -54,7 +54,7 @@ Examples:
 }
 
 func (o *statusOptions) run(c *cli.Context) error {
-	clients, err := o.connect()
+	clients, err := o.connect(c.Context)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,11 @@ func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide b
 		}
 		flush(t, w)
 	}
-	fmt.Fprintf(w, "Services: %d of %d announced\n", v.Announced, v.Services)
+	if slices.Contains(v.Unread, "services") {
+		fmt.Fprintln(w, "Services: not read")
+	} else {
+		fmt.Fprintf(w, "Services: %d of %d announced\n", v.Announced, v.Services)
+	}
 	switch {
 	case len(v.Findings) > 0:
 		fmt.Fprintln(w, "\nWhat is wrong:")

@@ -17,6 +17,7 @@ import (
 const (
 	flagConfigFile           = "config-file"
 	flagEnable               = "enable-service-load-balancers"
+	flagClasses              = "load-balancer-class"
 	flagKubeconfig           = "k8s-kubeconfig"
 	flagAPIServer            = "k8s-apiserver"
 	flagToken                = "k8s-token"
@@ -80,6 +81,8 @@ func grouped(category string, all ...setting) []setting {
 		switch f := s.flag.(type) {
 		case *cli.StringFlag:
 			f.Category = category
+		case *cli.StringSliceFlag:
+			f.Category = category
 		case *cli.BoolFlag:
 			f.Category = category
 		case *cli.IntFlag:
@@ -134,8 +137,11 @@ func commonSettings(o *common, prefix string) []setting {
 			"serve Services of type LoadBalancer; if false, no address is allocated or announced"),
 			ownSection, "enabled"},
 		{toggle(&o.requireClass, "require-load-balancer-class", false,
-			"serve only Services whose spec.loadBalancerClass is "+v1alpha1.LoadBalancerClass),
+			"ignore Services without spec.loadBalancerClass"),
 			ownSection, "require-load-balancer-class"},
+		{&cli.StringSliceFlag{Name: flagClasses, Destination: &o.classes,
+			Usage: "also serve Services with these `CLASSES` (spec.loadBalancerClass), separated by commas; " +
+				v1alpha1.LoadBalancerClass + " is always served"}, ownSection, flagClasses},
 		{text(&o.drainTaints, flagDrainTaints, "", strings.Join(slb.DefaultDrainTaints(), ","),
 			"comma-separated `KEYS` of taints that announce a planned outage of a node"), ownSection, flagDrainTaints},
 	}...), grouped(categoryMetrics, []setting{

@@ -22,7 +22,7 @@ var version = "dev"
 func main() { os.Exit(run()) }
 
 func run() int {
-	sparing()
+	setGCPercent()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newApp().RunContext(ctx, os.Args); err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// sparing runs the garbage collector at half of Go's default heap growth, unless GOGC is set: the live heap is large
-// and the allocation rate low.
-func sparing() {
+// setGCPercent runs the garbage collector at half of Go's default heap growth, unless GOGC is set: the live heap is
+// large and the allocation rate low.
+func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}

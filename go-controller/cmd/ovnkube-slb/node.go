@@ -237,7 +237,7 @@ func notReported(o *nodeOptions) []string {
 	var out []string
 	if !o.guard {
 		out = append(out, v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
-			v1alpha1.AnnotationProbed)
+			v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
 	}
 	if !o.l2 {
 		out = append(out, v1alpha1.AnnotationZone)
@@ -293,8 +293,8 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 	if o.bgp {
 		modules["bgp"], err = agent.New(agent.Options{
 			Node: o.node, Kube: kube, Config: config, Registerer: metrics,
-			Services: convert.Options{DefaultClass: !o.requireClass, DrainTaints: parseKeys(o.drainTaints),
-				Mode: world.DefaultMode(o.enabled)},
+			Services: convert.Options{DefaultClass: !o.requireClass, Classes: o.loadBalancerClasses(),
+				DrainTaints: parseKeys(o.drainTaints), Mode: world.DefaultMode(o.enabled)},
 		})
 		if err != nil {
 			return nil, err

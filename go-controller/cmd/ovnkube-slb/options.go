@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
@@ -27,6 +28,7 @@ type common struct {
 	burst                                           int
 
 	enabled, requireClass bool
+	classes               cli.StringSlice
 	drainTaints           string
 
 	metricsAddress, healthAddress string
@@ -117,6 +119,11 @@ func (o *common) check(wrong func(flag string, value any, what string)) {
 			wrong(flagDrainTaints, key, "is no key of a taint: "+strings.Join(wrongs, "; "))
 		}
 	}
+	for _, class := range o.loadBalancerClasses() {
+		if err := slb.ValidateClass(class); err != nil {
+			wrong(flagClasses, class, err.Error())
+		}
+	}
 	for flag, file := range map[string]string{flagKubeconfig: o.kubeconfig, flagTokenFile: o.tokenFile,
 		flagCACert: o.caCert} {
 		if _, err := os.Stat(file); file != "" && err != nil {
@@ -197,6 +204,11 @@ func checkCertificates(wrong func(flag string, value any, what string), db strin
 	if text, err := os.ReadFile(e.CACert); err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
 		wrong(db+"-client-cacert", e.CACert, "contains no certificate")
 	}
+}
+
+// loadBalancerClasses returns the classes that are served besides our own.
+func (o *common) loadBalancerClasses() []string {
+	return parseKeys(strings.Join(o.classes.Value(), ","))
 }
 
 // parseKeys parses a comma-separated list.

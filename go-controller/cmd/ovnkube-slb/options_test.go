@@ -78,6 +78,36 @@ func TestDrainTaints(t *testing.T) {
 	}
 }
 
+func TestLoadBalancerClasses(t *testing.T) {
+	file := "[serviceloadbalancers]\nload-balancer-class = file, example.com/file\n"
+	for _, c := range []struct {
+		file string
+		args []string
+		want string
+	}{
+		{"", nil, ""},
+		{file, nil, "file example.com/file"},
+		{"", []string{"--load-balancer-class=gateways, example.com/public"}, "gateways example.com/public"},
+		{file, []string{"--load-balancer-class=gateways", "--load-balancer-class=example.com/public"},
+			"gateways example.com/public"},
+		{"", []string{"--load-balancer-class="}, ""},
+	} {
+		o, err := parse(t, c.file, c.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(o.loadBalancerClasses(), " "); got != c.want {
+			t.Errorf("%q %q: %q, want %q", c.file, c.args, got, c.want)
+		}
+	}
+	for _, class := range []string{"-gateways", "a/b/c", "under_score.example/name", strings.Repeat("a", 64)} {
+		if _, err := parse(t, "", "--load-balancer-class=ok,"+class); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("--load-balancer-class %q: is no load balancer class", class)) {
+			t.Errorf("%q: %v", class, err)
+		}
+	}
+}
+
 func TestFlagsOverrideEnvironmentOverridesFile(t *testing.T) {
 	t.Setenv("K8S_APISERVER", "https://environment")
 	t.Setenv("K8S_TOKEN", "environment")

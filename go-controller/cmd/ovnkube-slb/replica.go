@@ -134,6 +134,7 @@ func (r *replica) controller(config *rest.Config, fence func() error) (slb.Optio
 		ClusterSubnets:           pods,
 		ServiceSubnets:           services,
 		RequireClass:             r.requireClass,
+		LoadBalancerClasses:      r.loadBalancerClasses(),
 		IgnoreMetalLBAnnotations: !r.metalLBAnnotations,
 		MaxServiceBackends:       r.maxBackends,
 		MaxNamespaceBackends:     r.maxNamespaceBackends,

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 )
 
 // TestGoldens runs the scripts. A script consists of these lines:

@@ -59,7 +59,7 @@ type poll uint8
 
 const (
 	settled poll = iota
-	asked
+	pollSent
 	// outdated means that the values have changed since the poll was sent, so that the answer is followed by another
 	// poll.
 	outdated
@@ -177,7 +177,7 @@ func (s *Session) retime() {
 	}
 	if s.remote.known() && (transmit != s.transmit.sent || receive != s.receive.sent) {
 		if s.poll == settled {
-			s.poll = asked
+			s.poll = pollSent
 		} else {
 			s.poll = outdated
 		}
@@ -195,11 +195,11 @@ func (s *Session) retime() {
 func (s *Session) answered() {
 	switch s.poll {
 	case settled:
-	case asked:
+	case pollSent:
 		s.poll = settled
 		s.settle()
 	case outdated:
-		s.poll = asked
+		s.poll = pollSent
 	}
 }
 

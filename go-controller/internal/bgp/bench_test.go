@@ -10,8 +10,8 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // large has 10,000 Services with 20 endpoints each, which nodes advertise to two peers.

@@ -51,7 +51,7 @@ func (l *Layout) Clashes() map[string][]world.Finding {
 	for _, young := range l.ads {
 		for _, old := range l.ads[:l.rank[young]] {
 			prefix, ok := overlaps[[2]*world.Advertisement{old, young}]
-			if !ok || !meet(old, young) {
+			if !ok || !overlap(old, young) {
 				continue
 			}
 			if what := differ(old, young); len(what) > 0 {
@@ -71,18 +71,7 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	if len(l.ads) < 2 {
 		return pairs
 	}
-	advertised := map[netip.Prefix][]*world.Advertisement{}
-	for _, s := range l.world.Services {
-		for _, a := range l.Advertised(s) {
-			for _, ad := range l.taking(s, a) {
-				p := l.prefix(ad, a)
-				if !slices.Contains(advertised[p], ad) {
-					advertised[p] = append(advertised[p], ad)
-				}
-			}
-		}
-	}
-	for p, ads := range advertised {
+	for p, ads := range l.byPrefix() {
 		for i, a := range ads {
 			for _, b := range ads[:i] {
 				pair := [2]*world.Advertisement{a, b}
@@ -98,8 +87,25 @@ func (l *Layout) overlaps() map[[2]*world.Advertisement]netip.Prefix {
 	return pairs
 }
 
-// meet reports whether two advertisements have a node and a peer in common.
-func meet(a, b *world.Advertisement) bool {
+// byPrefix returns the advertisements of each prefix.
+func (l *Layout) byPrefix() map[netip.Prefix][]*world.Advertisement {
+	advertised := map[netip.Prefix][]*world.Advertisement{}
+	for _, s := range l.world.Services {
+		for _, a := range l.Advertised(s) {
+			for _, ad := range l.taking(s, a) {
+				for p := range l.prefixes(s, ad, a) {
+					if !slices.Contains(advertised[p], ad) {
+						advertised[p] = append(advertised[p], ad)
+					}
+				}
+			}
+		}
+	}
+	return advertised
+}
+
+// overlap reports whether two advertisements have a node and a peer in common.
+func overlap(a, b *world.Advertisement) bool {
 	peers := len(a.Peers) == 0 || len(b.Peers) == 0 || slices.ContainsFunc(a.Peers, func(p string) bool {
 		return slices.Contains(b.Peers, p)
 	})

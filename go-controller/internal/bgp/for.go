@@ -43,8 +43,8 @@ func identify(p *world.Peer) identity { return identity{p.Addr, p.Source, p.Inte
 func (l *Layout) peersOf(n *world.Node) []*world.Peer {
 	var peers []*world.Peer
 	for _, p := range l.peers {
-		twin := func(o *world.Peer) bool { return identify(o) == identify(p) }
-		if on(p.Nodes, n.Name) && !slices.ContainsFunc(peers, twin) {
+		same := func(o *world.Peer) bool { return identify(o) == identify(p) }
+		if on(p.Nodes, n.Name) && !slices.ContainsFunc(peers, same) {
 			peers = append(peers, p)
 		}
 	}
@@ -80,7 +80,11 @@ func Carries(p *world.Peer, f world.Family) bool {
 
 // NotNegotiated returns why a session does not carry a family although the peer is configured for it.
 func NotNegotiated(f world.Family) string {
-	return f.String() + " unicast was not negotiated with the peer: check that the peer activates it for this node"
+	text := f.String() + " unicast was not negotiated with the peer: check that the peer activates it for this node"
+	if f == world.IPv4 {
+		text += ", and extended next hops (RFC 8950) if the session is over IPv6"
+	}
+	return text
 }
 
 // RouterID returns the BGP identifier of a node (RFC 6286): the one configured for the peer, the node's own IPv4

@@ -3,8 +3,6 @@
 package bgp
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -19,6 +17,10 @@ type FRRObjects interface {
 	Dropped(peer string, prefix netip.Prefix) bool
 	// Why returns why nothing is written for a peer on a node, empty if that is not known.
 	Why(f *world.FRR, node, peer string) (reason, message string)
+	// Overdue returns the nodes, sorted, that advertise a prefix to a peer although they should not.
+	Overdue(peer string, prefix netip.Prefix) []string
+	// NotSent returns why the local preference of a prefix is not sent to a peer, empty if it is.
+	NotSent(peer string, prefix netip.Prefix) string
 }
 
 // frrSurvey knows which nodes run the routes of peers whose sessions frr-k8s has.
@@ -26,17 +28,17 @@ type frrSurvey struct {
 	layout  *Layout
 	objects FRRObjects
 	peers   []*world.Peer
-	// running names, for each peer and prefix, the set of nodes that run it. Nodes with the same routes are one item.
-	running map[*world.Peer]map[netip.Prefix]string
+	// running are the sets of nodes that run the prefixes of each peer.
+	running map[*world.Peer]*PrefixSets
 }
 
 func newFRRSurvey(l *Layout, objects FRRObjects) *frrSurvey {
 	return &frrSurvey{layout: l, objects: objects, peers: l.FRRPeers(),
-		running: map[*world.Peer]map[netip.Prefix]string{}}
+		running: map[*world.Peer]*PrefixSets{}}
 }
 
 // key returns what distinguishes the results of addresses with the same advertisements.
-func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr) string {
+func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr, local bool) string {
 	key := ""
 	for _, p := range s.peers {
 		running := s.runningOf(p)
@@ -44,8 +46,8 @@ func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr) string {
 			if !advertises(ad, p.Name) || ad.ByGateway {
 				continue
 			}
-			prefix := s.layout.prefix(ad, a)
-			key += "|" + running[prefix]
+			prefix := s.layout.decisive(local, ad, a)
+			key += "|" + strconv.Itoa(running.Number(prefix))
 			if s.objects != nil && s.objects.Dropped(p.Name, prefix) {
 				key += "!"
 			}
@@ -54,43 +56,50 @@ func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr) string {
 	return key
 }
 
-// runningOf returns the names of the sets of nodes that run the prefixes of a peer.
-func (s *frrSurvey) runningOf(p *world.Peer) map[netip.Prefix]string {
-	sets, known := s.running[p]
-	if known {
-		return sets
-	}
-	sets = map[netip.Prefix]string{}
-	s.running[p] = sets
-	type list struct {
-		prefixes []netip.Prefix
-		name     string
-	}
-	lists := map[uint64][]*list{}
-	number := 0
-	for _, node := range p.Nodes {
-		prefixes := s.layout.world.FRR.Running(node, p)
-		h := fnv.New64a()
-		for _, prefix := range prefixes {
-			b := prefix.Addr().As16()
-			h.Write(binary.BigEndian.AppendUint16(b[:], uint16(prefix.Bits())))
-		}
-		sum := h.Sum64()
-		if !slices.ContainsFunc(lists[sum], func(l *list) bool { return slices.Equal(l.prefixes, prefixes) }) {
-			lists[sum] = append(lists[sum], &list{prefixes, strconv.Itoa(number) + ","})
-			for _, prefix := range prefixes {
-				sets[prefix] += strconv.Itoa(number) + ","
-			}
-			number++
-		}
+// runningOf returns the sets of nodes that run the prefixes of a peer.
+func (s *frrSurvey) runningOf(p *world.Peer) *PrefixSets {
+	sets := s.running[p]
+	if sets == nil {
+		sets = RunningSets(s.layout.world.FRR, p, slices.Values(p.Nodes))
+		s.running[p] = sets
 	}
 	return sets
+}
+
+// overdue returns the nodes that run a route of an address although they should not, sorted.
+func (s *frrSurvey) overdue(ads []*world.Advertisement, a netip.Addr) []string {
+	var nodes []string
+	if s.objects == nil {
+		return nil
+	}
+	for _, p := range s.peers {
+		for _, ad := range ads {
+			nodes = append(nodes, s.objects.Overdue(p.Name, s.layout.prefix(ad, a))...)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// notSent returns why the local preference of an address is not sent, empty if it is.
+func (s *frrSurvey) notSent(ads []*world.Advertisement, a netip.Addr) string {
+	if s.objects == nil {
+		return ""
+	}
+	for _, p := range s.peers {
+		for _, ad := range ads {
+			if why := s.objects.NotSent(p.Name, s.layout.prefix(ad, a)); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // judge lets a session count only if its node runs a route of the address: otherwise it is as if it were not
 // established, for the reason that is known.
 func (s *frrSurvey) judge(made *Advertisers, session *world.PeerSession, node string, p *world.Peer, a netip.Addr,
-	ads []*world.Advertisement, applies func(*world.Advertisement) bool) {
+	local bool, ads []*world.Advertisement, applies func(*world.Advertisement) bool) {
 	if session.Unknown {
 		return
 	}
@@ -99,7 +108,7 @@ func (s *frrSurvey) judge(made *Advertisers, session *world.PeerSession, node st
 		if !applies(ad) {
 			continue
 		}
-		prefix := s.layout.prefix(ad, a)
+		prefix := s.layout.decisive(local, ad, a)
 		_, runs := slices.BinarySearchFunc(s.layout.world.FRR.Running(node, p), prefix, netip.Prefix.Compare)
 		if runs && session.Established {
 			return
@@ -109,8 +118,8 @@ func (s *frrSurvey) judge(made *Advertisers, session *world.PeerSession, node st
 	reason, message := "", ""
 	switch {
 	case dropped:
-		reason, message = v1alpha1.ReasonTooManyRoutes, "the peer has more prefixes than FRR is given, and those of older "+
-			"Services come first"
+		reason, message = v1alpha1.ReasonTooManyRoutes, "the peer has more prefixes than FRR is given, and those of "+
+			"this namespace are more than its share"
 	case s.objects != nil:
 		reason, message = s.objects.Why(s.layout.world.FRR, node, p.Name)
 	}

@@ -9,11 +9,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // Group are the routes of a peer that some nodes, sorted, advertise with the same attributes.
 type Group struct {
+	// Key names the family and the advertisements of the prefixes, which determine the nodes and attributes. It is empty
+	// if the nodes depend on endpoints.
+	Key    string
 	Nodes  []string
 	Routes map[netip.Prefix]Attributes
 }
@@ -48,6 +52,8 @@ type source struct {
 	ad *world.Advertisement
 	// nodes numbers a list of nodes in grouping.lists.
 	nodes int
+	// local means that these depend on endpoints.
+	local bool
 }
 
 // grouping computes a Grouped.
@@ -59,6 +65,8 @@ type grouping struct {
 	lists    [][]string
 	numbers  map[string]int
 	sources  map[netip.Prefix][]source
+	// claims are the prefixes of each namespace, those of the oldest Services first.
+	claims map[string][]netip.Prefix
 	// splits are the nodes of each combination of sources.
 	splits map[string][]split
 	unions map[string]Attributes
@@ -70,12 +78,13 @@ type split struct {
 	ads   []*world.Advertisement
 }
 
-// Group returns the routes of a peer whose sessions frr-k8s has on some of its nodes, at most limit distinct prefixes:
-// those of the oldest Services. Routes by gateways are left out: their next hop is not expressible. It does not compute
+// Group returns the routes of a peer whose sessions frr-k8s has on some of its nodes, at most limit distinct prefixes
+// (withinLimit). Routes by gateways are left out: their next hop is not expressible. It does not compute
 // each node for each Service: Services with the same advertisements and nodes share the result.
 func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limit int) Grouped {
 	g := &grouping{layout: l, peer: p, eligible: map[world.Family][]string{}, numbers: map[string]int{},
-		sources: map[netip.Prefix][]source{}, splits: map[string][]split{}, unions: map[string]Attributes{}}
+		sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{}, splits: map[string][]split{},
+		unions: map[string]Attributes{}}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		for _, n := range nodes {
 			if _, hop := nextHop(p, n, unspecified(f)); hop && Carries(p, f) && !n.NetworkUnavailable {
@@ -84,29 +93,53 @@ func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limit int) Grouped {
 		}
 		slices.Sort(g.eligible[f])
 	}
-	out := Grouped{Dropped: map[netip.Prefix]bool{}}
 	for _, s := range l.byAge() {
 		for _, a := range l.Advertised(s) {
-			g.add(s, a, limit, out.Dropped)
+			g.add(s, a)
 		}
 	}
-	out.Prefixes = len(g.sources) + len(out.Dropped)
+	out := Grouped{Prefixes: len(g.sources)}
+	out.Dropped = g.withinLimit(limit)
 	groups := map[string]*Group{}
 	for prefix, sources := range g.sources {
 		for _, part := range g.split(sources) {
 			attributes := l.union(part.ads, g.unions)
-			key := strings.Join(part.nodes, "/")
-			if groups[key] == nil {
-				groups[key] = &Group{Nodes: part.nodes, Routes: map[netip.Prefix]Attributes{}}
+			key := keyOf(prefix, sources, part.ads)
+			id := cmp.Or(key, strings.Join(part.nodes, "/"))
+			if groups[id] == nil {
+				groups[id] = &Group{Key: key, Nodes: part.nodes, Routes: map[netip.Prefix]Attributes{}}
 			}
-			groups[key].Routes[prefix] = attributes
+			groups[id].Routes[prefix] = attributes
 		}
 	}
 	for _, group := range groups {
 		out.Groups = append(out.Groups, *group)
 	}
-	slices.SortFunc(out.Groups, func(a, b Group) int { return slices.Compare(a.Nodes, b.Nodes) })
+	slices.SortFunc(out.Groups, func(a, b Group) int {
+		return cmp.Or(slices.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Key, b.Key))
+	})
 	return out
+}
+
+// keyOf returns the key of the group of a prefix with these sources, of which some apply to its nodes.
+func keyOf(prefix netip.Prefix, sources []source, applied []*world.Advertisement) string {
+	everywhere := map[*world.Advertisement]bool{} // the nodes of these do not depend on endpoints
+	for _, o := range sources {
+		everywhere[o.ad] = everywhere[o.ad] || !o.local
+	}
+	var names, of []string
+	for ad, is := range everywhere {
+		if !is {
+			return ""
+		}
+		names = append(names, ad.Name)
+	}
+	for _, ad := range applied {
+		of = append(of, ad.Name)
+	}
+	slices.Sort(names)
+	slices.Sort(of)
+	return world.FamilyOf(prefix.Addr()).String() + "/" + strings.Join(names, ",") + "/" + strings.Join(of, ",")
 }
 
 // byAge returns the Services, the oldest first.
@@ -120,7 +153,7 @@ func (l *Layout) byAge() []*world.Service {
 }
 
 // add adds the prefixes of an address of a Service.
-func (g *grouping) add(s *world.Service, a netip.Addr, limit int, dropped map[netip.Prefix]bool) {
+func (g *grouping) add(s *world.Service, a netip.Addr) {
 	f := world.FamilyOf(a)
 	for _, ad := range g.layout.taking(s, a) {
 		if ad.ByGateway || !advertises(ad, g.peer.Name) || !g.layout.serves(s, f, "") {
@@ -130,15 +163,57 @@ func (g *grouping) add(s *world.Service, a netip.Addr, limit int, dropped map[ne
 		if len(g.lists[nodes]) == 0 {
 			continue
 		}
-		prefix := g.layout.prefix(ad, a)
-		if g.sources[prefix] == nil && len(g.sources) >= limit {
-			dropped[prefix] = true
-			continue
-		}
-		if o := (source{ad, nodes}); !slices.Contains(g.sources[prefix], o) {
-			g.sources[prefix] = append(g.sources[prefix], o)
+		for prefix := range g.layout.prefixes(s, ad, a) {
+			if list := g.claims[s.Key.Namespace]; len(list) == 0 || list[len(list)-1] != prefix {
+				g.claims[s.Key.Namespace] = append(list, prefix)
+			}
+			if o := (source{ad, nodes, s.LocalPolicy}); !slices.Contains(g.sources[prefix], o) {
+				g.sources[prefix] = append(g.sources[prefix], o)
+			}
 		}
 	}
+}
+
+// withinLimit drops the prefixes that exceed a limit, and returns them. Namespaces that need most get an equal share:
+// one that stays below it loses nothing to another. In a namespace, prefixes that objects have now come first, and then
+// those of the oldest Services, so that an edit of an old Service withdraws no route. A prefix of several namespaces is
+// there if one of them has it within its share.
+func (g *grouping) withinLimit(limit int) map[netip.Prefix]bool {
+	dropped := map[netip.Prefix]bool{}
+	if len(g.sources) <= limit {
+		return dropped
+	}
+	there := g.layout.world.FRR.Prefixes(g.peer.Name)
+	needs := map[string]int{}
+	for namespace, list := range g.claims {
+		var now, others []netip.Prefix
+		seen := map[netip.Prefix]bool{}
+		for _, prefix := range list {
+			switch {
+			case seen[prefix]:
+			case there[prefix.String()]:
+				now = append(now, prefix)
+			default:
+				others = append(others, prefix)
+			}
+			seen[prefix] = true
+		}
+		g.claims[namespace] = append(now, others...)
+		needs[namespace] = len(seen)
+	}
+	share, kept := plan.FairShare(needs, limit), map[netip.Prefix]bool{}
+	for _, list := range g.claims {
+		for _, prefix := range list[:min(share, len(list))] {
+			kept[prefix] = true
+		}
+	}
+	for prefix := range g.sources {
+		if !kept[prefix] {
+			dropped[prefix] = true
+			delete(g.sources, prefix)
+		}
+	}
+	return dropped
 }
 
 // nodesOf returns the number of the list of nodes that may announce addresses of a Service by an advertisement.

@@ -4,6 +4,7 @@ package bgp
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -114,9 +115,10 @@ func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 	return list
 }
 
-// taking returns the advertisements that select an address of a Service, the oldest first.
+// taking returns the advertisements that select an address of a Service, the oldest first. None selects a Service of
+// another service proxy: OVN-Kubernetes does not translate on the nodes what routers send to its addresses.
 func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
-	if len(l.ads) == 0 {
+	if len(l.ads) == 0 || s.OtherProxy() {
 		return nil
 	}
 	ads := l.byPool[l.allocation.PoolOf(a)]
@@ -139,8 +141,28 @@ func (l *Layout) TakesPool(pool string) bool {
 	})
 }
 
-// prefix returns the prefix in which an advertisement announces an address: the aggregate, or the address alone if the
-// aggregate is wider than the pool.
+// prefixes yields the prefixes in which an advertisement announces an address of a Service. One with policy Local is
+// announced alone as well as in an aggregate: nodes without endpoints of it announce the aggregate because of other
+// Services, and would drop what is sent to it. Routers send to the longest prefix.
+func (l *Layout) prefixes(s *world.Service, ad *world.Advertisement, a netip.Addr) iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		p, alone := l.prefix(ad, a), netip.PrefixFrom(a, a.BitLen())
+		if yield(p) && s.LocalPolicy && p != alone {
+			yield(alone)
+		}
+	}
+}
+
+// decisive returns the prefix on which it depends whether an advertisement announces an address: the longest of
+// prefixes. local means that the policy of the Service is Local.
+func (l *Layout) decisive(local bool, ad *world.Advertisement, a netip.Addr) netip.Prefix {
+	if local {
+		return netip.PrefixFrom(a, a.BitLen())
+	}
+	return l.prefix(ad, a)
+}
+
+// prefix returns the aggregate of an address, or the address alone if there is none or it is wider than the pool.
 func (l *Layout) prefix(ad *world.Advertisement, a netip.Addr) netip.Prefix {
 	length := ad.Length6
 	if a.Is4() {
@@ -184,7 +206,7 @@ func (l *Layout) served(s *world.Service, f world.Family) *served {
 	last := l.last[f]
 	if last == nil || last.service != s {
 		last = &served{service: s}
-		for range plan.Taking(s, f) {
+		for range plan.UsableEndpoints(s, f) {
 			last.any = true
 			break
 		}
@@ -206,7 +228,7 @@ func (l *Layout) endpointNodes(s *world.Service, f world.Family) []string {
 	is := l.served(s, f)
 	if is.nodes == nil {
 		names := []string{}
-		for e := range plan.Taking(s, f) {
+		for e := range plan.UsableEndpoints(s, f) {
 			names = append(names, e.Node)
 		}
 		slices.Sort(names)

@@ -33,7 +33,7 @@ func (l *Layout) offers(n *world.Node) []offer {
 				if !on(ad.Nodes, n.Name) || !l.serves(s, f, l.mustBeOn(s, ad, n)) {
 					continue
 				}
-				o := offer{prefix: l.prefix(ad, a), ad: ad}
+				o := offer{ad: ad}
 				if ad.ByGateway {
 					o.hop = l.gateway(a)
 					// A route to the gateway's own address through itself has no effect.
@@ -41,7 +41,9 @@ func (l *Layout) offers(n *world.Node) []offer {
 						continue
 					}
 				}
-				list = append(list, o)
+				for o.prefix = range l.prefixes(s, ad, a) {
+					list = append(list, o)
+				}
 			}
 		}
 	}

@@ -132,6 +132,21 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	return r.work(usable, a, r.endpointNodes(s, f))
 }
 
+// Overdue returns the nodes of which FRR advertises an address of a Service although they should not, sorted.
+func (r *Survey) Overdue(s *world.Service, a netip.Addr) []string {
+	nodes := r.frr.overdue(r.layout.taking(s, a), a)
+	if len(nodes) == 0 {
+		return nil
+	}
+	by := r.Of(s, a) // One whose prefix is beyond the limit counts as long as it advertises the address.
+	return slices.DeleteFunc(nodes, func(n string) bool { return by != nil && on(by.Nodes, n) })
+}
+
+// NotSent returns why a local preference of an address of a Service is not sent by FRR, empty if all are.
+func (r *Survey) NotSent(s *world.Service, a netip.Addr) string {
+	return r.frr.notSent(r.layout.taking(s, a), a)
+}
+
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
 func unspecified(f world.Family) netip.Addr {
 	if f == world.IPv4 {
@@ -145,7 +160,7 @@ func unspecified(f world.Family) netip.Addr {
 // not nil, only these nodes announce the advertisements whose next hop is the node.
 func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
 	f := world.FamilyOf(a)
-	key := f.String() + r.frr.key(ads, a)
+	key := f.String() + r.frr.key(ads, a, local != nil)
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(r.layout.rank[ad])
 	}
@@ -178,7 +193,7 @@ func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList)
 			should = true
 			session := r.layout.world.Sessions[n.Name][p.Name]
 			if p.FRRK8s {
-				r.frr.judge(made, &session, n.Name, p, a, ads, applies)
+				r.frr.judge(made, &session, n.Name, p, a, local != nil, ads, applies)
 			}
 			does = made.add(n, p, f, session) || does
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -60,8 +59,7 @@ type Controller struct {
 	// observer and runner are nil without a network.
 	observer Observer
 	runner   *loop.Runner
-	// awaited is Network.Awaited.
-	awaited func() uint64
+	zones    Zones
 
 	decided atomic.Bool
 	// withoutLayer2 is set if the current mode needs no database.
@@ -79,13 +77,15 @@ type Controller struct {
 	fullPassDue atomic.Bool
 
 	// The following fields are used only by the passes.
-	state       decide.State
-	wakeTimer   wakeTimer
+	state     decide.State
+	wakeTimer wakeTimer
+	// due is when the next full pass is due, the probe requests of the last decision excepted.
+	due         time.Time
 	statusCache report.Cache
 	// last holds the last decision, or nil before the first one.
 	last       *report.Builder
 	withdrawal withdrawal
-	drains     frrk8s.Drains
+	frrState   frrk8s.State
 	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
 
@@ -107,7 +107,7 @@ func New(cfg Config) (*Controller, error) {
 		metrics: m,
 		state:   decide.NewState(rand.Uint64()),
 		wakeups: newWakeups(),
-		awaited: func() uint64 { return 0 },
+		zones:   noZones{},
 	}
 	c.repairs = &repairs{repair: c.drifted}
 	c.facts = kube.NewFacts(
@@ -119,7 +119,7 @@ func New(cfg Config) (*Controller, error) {
 				// What the status shows is advertised by frr-k8s, which takes a pass.
 				return !c.advertises.Load() && c.services.Expected(k, addrs)
 			},
-			Awaited: func() uint64 { return c.awaited() },
+			Awaited: func() uint64 { return c.zones.Awaited() },
 		})
 	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
@@ -130,15 +130,15 @@ func New(cfg Config) (*Controller, error) {
 	c.frr = kube.NewFRRWriter(cfg.Clients, c.facts, m.wrote)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	network, err := cfg.Network(Hooks{
-		Event: c.event, Changed: c.requestFullPass, Drifted: c.repairs.needed, Transacted: c.transacted,
+		Changed: c.requestFullPass, Drifted: c.repairs.needed, Resync: func() { c.drifted() }, Transacted: c.transacted,
 		Translated: c.translated, Progress: c.applying.Beat,
 	})
 	if err != nil || network == nil {
 		return c, err
 	}
 	c.observer = network.Observer
-	if network.Awaited != nil {
-		c.awaited = network.Awaited
+	if network.Zones != nil {
+		c.zones = network.Zones
 	}
 	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
 		Alive: c.applying.Beat, NamespaceBatch: network.NamespaceBatch})
@@ -199,15 +199,6 @@ func (c *Controller) synced() bool {
 	default:
 		return false
 	}
-}
-
-// event handles an event from OVN's databases.
-func (c *Controller) event(what ovn.EventKind) {
-	if what == ovn.Rows {
-		c.drifted()
-		return
-	}
-	c.requestFullPass()
 }
 
 // drifted schedules a pass that applies everything again. It returns false if one was scheduled already.
@@ -274,54 +265,6 @@ func (c *Controller) apply(ctx context.Context) {
 	c.runner.Run(ctx)
 }
 
-// amendPass applies changes of single Services. It returns false if a full pass is needed. Then it applies only what
-// need not wait for that pass, such as new endpoints of other Services, and leaves the statuses to it.
-func (c *Controller) amendPass() bool {
-	if c.last == nil {
-		return false
-	}
-	changes, others := c.facts.Changes()
-	topology := c.last.Topology
-	amended := c.state.AmendAll(c.last.Decision, changes, c.fullPassDue.Load() || others)
-	if c.runner != nil {
-		if c.last.Topology != topology && c.synced() {
-			c.runner.Set(c.last.Topology, c.last.Plans, nil)
-		}
-		c.runner.Change(amended.Plans)
-	}
-	c.leave(amended.Later)
-	if amended.Incomplete {
-		c.fullPassDue.Store(true) // it contains the changes that were taken and not applied
-		return false
-	}
-	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes))
-	for key, change := range changes {
-		if _, later := amended.Later[key]; later {
-			continue
-		}
-		statuses[key] = nil
-		if change.Is != nil {
-			statuses[key] = c.last.Service(change.Is)
-		}
-	}
-	for _, key := range c.takeReported() {
-		c.last.SetResult(key, c.runner.Result(key))
-		if s, ok := c.state.Planned(key); ok {
-			statuses[key] = c.last.Service(s)
-		}
-	}
-	c.services.Change(statuses)
-	return true
-}
-
-// leave leaves changes to the next amendment.
-func (c *Controller) leave(later map[world.Key]world.Change) {
-	if len(later) > 0 {
-		c.facts.PutBack(later)
-		c.wakeups.wake()
-	}
-}
-
 // fullPass runs one full pass: it computes every decision and passes the results on. It does not block. Each part of it
 // that takes longer the more objects there are ends with a heartbeat.
 func (c *Controller) fullPass() {
@@ -357,14 +300,15 @@ func (c *Controller) fullPass() {
 			c.runner.Resync()
 		}
 	}
-	known.FRR = frrk8s.Render(w, d.BGP, &c.drains)
+	known.FRR = frrk8s.Render(w, d.BGP, &c.frrState)
 	if c.frr != nil {
 		c.advertises.Store(len(known.FRR.Peers) > 0)
 		c.frr.Set(known.FRR.Objects, w.FRR.Available())
 	}
 	v := report.NewBuilder(d, known)
 	c.last = v
-	c.wakeTimer.set(world.Earliest(due, unreachableAt, d.Due, v.PendingUntil(), known.FRR.Due), c.requestFullPass)
+	c.due = world.Earliest(due, unreachableAt, d.Due, v.PendingUntil(), known.FRR.Due)
+	c.setWakeTimer()
 	services := v.Services(&c.statusCache)
 	c.deciding.Beat()
 	for key, uid := range left {
@@ -376,6 +320,11 @@ func (c *Controller) fullPass() {
 	c.bgp.Set(v.BGPObjects())
 	c.decided.Store(true)
 	c.metrics.decided(v, services, time.Since(start))
+}
+
+// setWakeTimer requests a full pass for when one is due.
+func (c *Controller) setWakeTimer() {
+	c.wakeTimer.set(world.Earliest(c.due, c.last.ProbesDue), c.requestFullPass)
 }
 
 // logDecision logs the status refreshes that start. It logs and counts the newly reported conflicts that are ignored.

@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 func measured(t *testing.T) (*metrics, *prometheus.Registry) {

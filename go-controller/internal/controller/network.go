@@ -19,8 +19,8 @@ import (
 type Network struct {
 	Dataplane dataplane.Dataplane
 	Observer  Observer
-	// Awaited is kube.Hooks.Awaited, or nil.
-	Awaited func() uint64
+	// Zones is what publishes plans for zones, or nil.
+	Zones Zones
 	// NamespaceBatch is loop.Options.NamespaceBatch.
 	NamespaceBatch int
 }
@@ -38,12 +38,29 @@ type Observer interface {
 	Unread() error
 }
 
+// Zones observes what the agents of zones have applied. Package zones implements it and describes its methods.
+type Zones interface {
+	// Awaited is kube.Hooks.Awaited.
+	Awaited() uint64
+	ObserveReports(w *world.Snapshot, agents map[string]*world.ZoneAgent, published []world.Key) []world.Key
+}
+
+// noZones are those of a cluster without interconnect.
+type noZones struct{}
+
+func (noZones) Awaited() uint64 { return 0 }
+
+func (noZones) ObserveReports(*world.Snapshot, map[string]*world.ZoneAgent, []world.Key) []world.Key {
+	return nil
+}
+
 // Hooks are the functions of a Controller that its network calls. They do not block.
 type Hooks struct {
-	// Event handles an event from OVN's databases.
-	Event func(ovn.EventKind)
 	// Changed is called when the observed state has changed, Drifted when another client changed what was applied.
 	Changed, Drifted func()
+	// Resync is called when everything has to be applied again at once, because what is applied is unknown or because
+	// the dataplane itself limits how often it reports drift.
+	Resync func()
 	// Transacted is called after each transaction.
 	Transacted func(error)
 	// Progress is called while the dataplane works on a call that may take long.
@@ -66,6 +83,17 @@ type OVNDataplane interface {
 }
 
 var _ OVNDataplane = (*ovn.Dataplane)(nil)
+
+// OVNEvents returns a handler of events from OVN's databases that calls the hooks.
+func OVNEvents(h Hooks) func(ovn.EventKind) {
+	return func(what ovn.EventKind) {
+		if what == ovn.Rows {
+			h.Resync()
+			return
+		}
+		h.Changed()
+	}
+}
 
 // OVN returns the network of an OVN dataplane.
 func OVN(d OVNDataplane) *Network {

@@ -24,27 +24,20 @@ type Amendment struct {
 	// Later are the changes that wait for the next call, because they need much work: that of one namespace does not
 	// delay what others changed. The decision does not contain them.
 	Later map[world.Key]world.Change
+	// Probes reports that the probe requests of the decision have changed.
+	Probes bool
 }
 
 // AmendAll applies changes of Services to an existing decision. If missing is set, the decision lacks earlier changes,
 // of Services or of other objects.
-func (m *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missing bool) Amendment {
-	a := Amendment{Plans: make(map[world.Key]*plan.Service, len(changes)), Later: map[world.Key]world.Change{}}
-	amended := func(key world.Key, amend func() bool) bool {
-		before := d.Plans[key]
-		if !amend() {
-			return false
-		}
-		if now := d.Plans[key]; now != before {
-			a.Plans[key] = now
-		}
-		return true
-	}
+func (st *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missing bool) Amendment {
+	a := Amendment{Later: map[world.Key]world.Change{}}
+	amended := func(key world.Key, amend func() bool) bool { return a.record(d, key, amend) }
 	var others []world.Key
-	work := 0
-	for _, key := range m.leastWorkFirst(changes) {
+	work, probes := 0, st.probing.seq
+	for _, key := range st.leastWorkFirst(changes) {
 		c := changes[key]
-		if !m.replansOnly(key, c) {
+		if !st.replansOnly(key, c) {
 			others = append(others, key)
 			// What it requests is not given to another Service first.
 			missing = missing || c.SpecChanged
@@ -55,30 +48,78 @@ func (m *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missin
 			continue
 		}
 		if !amended(key, func() bool {
-			e := m.change(d, key, c, inAdvance)
+			e := st.change(d, key, c, inAdvance)
 			missing = missing || e == inAdvance
 			return e != none
 		}) {
 			others = append(others, key)
 		}
-		work += m.planned[key].demand.Work()
+		work += st.planned[key].demand.Work()
 	}
 	for _, key := range others {
-		if missing = missing || !amended(key, func() bool { return m.Amend(d, key, changes[key]) }); missing {
+		if missing = missing || !amended(key, func() bool { return st.Amend(d, key, changes[key]) }); missing {
 			break
 		}
 	}
-	a.Incomplete = missing
+	a.Incomplete, a.Probes = missing, st.probing.seq != probes
+	if a.Probes {
+		st.computeProbes(d)
+	}
 	return a
 }
 
+// record records the plan of a Service if amend has changed it, and returns what amend returns.
+func (a *Amendment) record(d *Decision, key world.Key, amend func() bool) bool {
+	before := d.Plans[key]
+	if !amend() {
+		return false
+	}
+	if now := d.Plans[key]; now != before {
+		if a.Plans == nil {
+			a.Plans = map[world.Key]*plan.Service{}
+		}
+		a.Plans[key] = now
+	}
+	return true
+}
+
+// AmendProbed amends a decision further, which was amended completely, after guards have completed other probe requests
+// than before, given those of each of these guards, and have reported nothing else: it announces what they have probed.
+func (st *State) AmendProbed(d *Decision, probed map[string][]string, a *Amendment) {
+	for _, s := range st.probing.recordProbed(d, probed) {
+		a.Probes = true
+		if !a.record(d, s.Key, func() bool { return st.placeAgain(d, s) }) {
+			a.Incomplete = true
+			return
+		}
+	}
+	if a.Probes {
+		st.computeProbes(d)
+		a.Incomplete = st.probing.hasWaiting() // They get their turns from a full decision.
+	}
+}
+
+// placeAgain places and plans a Service anew whose addresses are held no longer, or for another reason.
+func (st *State) placeAgain(d *Decision, s *world.Service) bool {
+	topology, holds := d.Topology, st.probing.holdAgain(d, s)
+	anchored := d.Placements.Remove(s)
+	if d.Placements.Add(s, d.Allocation, holds) || anchored {
+		st.computeTopology(d)
+	}
+	if st.replan(d, s, complete) != complete {
+		d.Topology = topology
+		return false
+	}
+	return true
+}
+
 // leastWorkFirst returns the keys of changes, those of the namespaces first in which less must be planned anew.
-func (m *State) leastWorkFirst(changes map[world.Key]world.Change) []world.Key {
+func (st *State) leastWorkFirst(changes map[world.Key]world.Change) []world.Key {
 	work := map[string]int{}
 	keys := make([]world.Key, 0, len(changes))
 	for key := range changes {
 		keys = append(keys, key)
-		work[key.Namespace] += m.planned[key].demand.Work()
+		work[key.Namespace] += st.planned[key].demand.Work()
 	}
 	slices.SortFunc(keys, func(a, b world.Key) int {
 		return cmp.Or(cmp.Compare(work[a.Namespace], work[b.Namespace]), a.Compare(b))
@@ -99,29 +140,29 @@ const (
 )
 
 // Amend applies the change of one Service to an existing full decision if the change affects no other Service. The
-// result is the same as that of a new full decision. If Amend returns false, a new decision must be computed. Until
-// then, Topology and Plans stay as they were, and nothing but AmendAll may use the decision.
-func (m *State) Amend(d *Decision, key world.Key, c world.Change) bool {
+// result is the same as that of a new full decision at the time of the World. If Amend returns false, a new decision
+// must be computed. Until then, Topology and Plans stay as they were, and nothing but AmendAll may use the decision.
+func (st *State) Amend(d *Decision, key world.Key, c world.Change) bool {
 	topology := d.Topology
-	if !m.amend(d, key, c) {
+	if !st.amend(d, key, c) {
 		d.Topology = topology
 		return false
 	}
 	return true
 }
 
-func (m *State) amend(d *Decision, key world.Key, c world.Change) bool {
+func (st *State) amend(d *Decision, key world.Key, c world.Change) bool {
 	switch {
 	case c.SpecChanged:
 		return false
 	case c.Was == nil && c.Is == nil:
 		return true
 	case c.Was == nil:
-		return m.add(d, c.Is)
+		return st.add(d, c.Is)
 	case c.Is == nil:
-		return m.remove(d, c.Was)
+		return st.remove(d, c.Was)
 	}
-	return m.change(d, key, c, complete) == complete
+	return st.change(d, key, c, complete) == complete
 }
 
 // replansOnly reports whether a change is one of the endpoints or of the status of a Service that has a plan, and the
@@ -133,13 +174,13 @@ func (m *State) amend(d *Decision, key world.Key, c world.Change) bool {
 // and depends on nothing else but the Service and the nodes, as the decision knows them. The full decision that
 // follows contains everything. What takes or frees an address must wait for it, because a missing change may have an
 // older claim to the address.
-func (m *State) replansOnly(key world.Key, c world.Change) bool {
-	return !c.SpecChanged && c.Was != nil && c.Is != nil && m.planned[key].from == c.Was
+func (st *State) replansOnly(key world.Key, c world.Change) bool {
+	return !c.SpecChanged && c.Was != nil && c.Is != nil && st.planned[key].from == c.Was
 }
 
 // change amends the decision after a change of the endpoints or of the status. It changes nothing if the effect would
 // be less than that.
-func (m *State) change(d *Decision, key world.Key, c world.Change, least effect) effect {
+func (st *State) change(d *Decision, key world.Key, c world.Change, least effect) effect {
 	if !slices.Equal(c.Was.AssignedHosts, c.Is.AssignedHosts) {
 		return none
 	}
@@ -147,18 +188,18 @@ func (m *State) change(d *Decision, key world.Key, c world.Change, least effect)
 	if shown && (len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs)) {
 		return none
 	}
-	e := m.replan(d, c.Is, least)
+	e := st.replan(d, c.Is, least)
 	if shown && e != none {
-		delete(m.grants, key)
+		delete(st.grants, key)
 	}
 	return e
 }
 
 // replan plans a Service anew after a change that affects no other one, unless the change of its demand does. It
 // changes nothing if the effect would be less than that.
-func (m *State) replan(d *Decision, s *world.Service, least effect) effect {
-	last := m.planned[s.Key]
-	demand, excess, e := m.demand(d, s), last.excess(), complete
+func (st *State) replan(d *Decision, s *world.Service, least effect) effect {
+	last := st.planned[s.Key]
+	demand, excess, e := st.demand(d, s), last.excess(), complete
 	if demand != last.demand {
 		var ok bool
 		if excess, ok = d.budget.Replace(s.Key.Namespace, last.demand, demand); !ok {
@@ -171,38 +212,45 @@ func (m *State) replan(d *Decision, s *world.Service, least effect) effect {
 			e = inAdvance
 		}
 	}
-	m.plan(d, s, demand, excess)
+	st.plan(d, s, demand, excess)
+	if st.probing.held[s.Key] != nil {
+		st.probing.held[s.Key] = s
+	}
 	return e
 }
 
-func (m *State) add(d *Decision, s *world.Service) bool {
+func (st *State) add(d *Decision, s *world.Service) bool {
 	o, ok := d.Allocation.Add(s)
-	// If guards run, an address may be held.
-	if !ok || len(m.probing.guards) > 0 && len(o.Addrs) > 0 {
+	if !ok {
 		return false
 	}
-	if d.Placements.Add(s, d.Allocation) {
-		m.computeTopology(d)
+	holds, ok := st.probing.holdNew(d, s, o.Addrs)
+	if !ok {
+		return false
+	}
+	if d.Placements.Add(s, d.Allocation, holds) {
+		st.computeTopology(d)
 	}
 	if len(o.Addrs) > 0 {
-		m.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
-		m.addLeases(d, s.Key, o.Addrs)
+		st.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
+		st.addLeases(d, s.Key, o.Addrs)
 	}
-	return m.replan(d, s, complete) == complete
+	return st.replan(d, s, complete) == complete
 }
 
-func (m *State) remove(d *Decision, s *world.Service) bool {
+func (st *State) remove(d *Decision, s *world.Service) bool {
 	if !d.Allocation.Remove(s) {
 		return false
 	}
 	if d.Placements.Remove(s) {
-		m.computeTopology(d)
+		st.computeTopology(d)
 	}
-	if _, ok := d.budget.Replace(s.Key.Namespace, m.planned[s.Key].demand, plan.Demand{}); !ok {
+	if _, ok := d.budget.Replace(s.Key.Namespace, st.planned[s.Key].demand, plan.Demand{}); !ok {
 		return false
 	}
-	delete(m.grants, s.Key)
-	delete(m.planned, s.Key)
+	delete(st.grants, s.Key)
+	delete(st.planned, s.Key)
+	delete(st.probing.held, s.Key)
 	delete(d.Plans, s.Key)
 	return true
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // Services are added, deleted and change endpoints at random. A new full decision equals each amended one.
@@ -77,9 +77,15 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 	}
 }
 
-func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
+// same compares an amended decision with a full one, and returns the state after that.
+func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) State {
 	t.Helper()
-	twin := State{grants: maps.Clone(m.grants), external: maps.Clone(m.external), leases: maps.Clone(m.leases)}
+	twin := State{grants: maps.Clone(m.grants), external: maps.Clone(m.external), leases: maps.Clone(m.leases),
+		probing: m.probing, planned: map[world.Key]plannedService{}}
+	twin.probing.requests = maps.Clone(m.probing.requests)
+	for key, p := range m.planned {
+		twin.planned[key] = plannedService{vips: p.vips} // they may have been announced
+	}
 	want := twin.Decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 	// The reasons of Services without addresses may change with each added Service.
@@ -101,6 +107,7 @@ func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) {
 		cmpopts.IgnoreFields(grant{}, "since")); d != "" {
 		t.Errorf("grants (-anew +amended):\n%s", d)
 	}
+	return twin
 }
 
 // Replacing the oldest Service of a shard needs no full decision, although the router port has its address.

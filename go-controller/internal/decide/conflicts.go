@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -85,7 +84,7 @@ func ownMACs(w *world.Snapshot, l *place.Layout) map[string]bool {
 	ours := map[string]bool{}
 	for _, d := range l.Domains {
 		for _, shard := range d.Shards {
-			ours[rows.PortMAC(w.Cluster.ID, shard.ID)] = true
+			ours[shard.ID.SegmentMAC(w.Cluster.ID)] = true
 		}
 	}
 	return ours

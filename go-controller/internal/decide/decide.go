@@ -10,7 +10,6 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -39,8 +38,9 @@ type Decision struct {
 	Probes map[string][]world.ProbeRequest
 	// Ignored are the conflict reports that were ignored, and were not in the pass before.
 	Ignored []IgnoredReport
-	// Due is when another pass is needed even if no fact changes, or the zero time if none is.
-	Due time.Time
+	// Due is when another pass is needed even if no fact changes, or the zero time if none is. ProbesDue is the same
+	// because of the probe requests.
+	Due, ProbesDue time.Time
 }
 
 // State is carried over from one pass to the next. The zero value is that of a process that has decided nothing yet.
@@ -129,40 +129,45 @@ func (p plannedService) excess() plan.Excess {
 func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}} }
 
 // Decide computes every decision for a snapshot.
-func (m *State) Decide(w *world.Snapshot) *Decision {
-	w = m.withMoves(m.withOrdinals(m.withLeases(w)))
+func (st *State) Decide(w *world.Snapshot) *Decision {
+	w = st.withMoves(st.withOrdinals(st.withLeases(w)))
 	layout := place.Compute(w)
-	w = m.withExternal(m.probing.accept(w, layout))
+	w = st.withExternal(st.probing.accept(w, layout))
 	d := &Decision{World: w, Layout: layout}
-	d.Allocation = ipam.Allocate(w, m.held(w), d.Layout.ShardOf)
-	m.saveGrants(w, d.Allocation)
-	d.grants = m.grants
-	m.saveExternal(w, d.Allocation)
-	m.saveLeases(w, d.Allocation)
-	d.Placements = d.Layout.Place(w, d.Allocation, m.holdUnprobed(d))
-	m.computeTopology(d)
-	if reachability := plan.NewReachability(w); !reachability.Equal(m.reachability) {
-		m.reachability = reachability
+	d.Allocation = ipam.Allocate(w, st.held(w), d.Layout.ShardOf)
+	st.saveGrants(w, d.Allocation)
+	d.grants = st.grants
+	st.saveExternal(w, d.Allocation)
+	st.saveLeases(w, d.Allocation)
+	d.Placements = d.Layout.Place(w, d.Allocation, st.holdUnprobed(d))
+	st.computeTopology(d)
+	if reachability := plan.NewReachability(w); !reachability.Equal(st.reachability) {
+		st.reachability = reachability
 	}
-	d.Reachability = m.reachability
+	d.Reachability = st.reachability
 	d.BGP = bgp.Compute(w, d.Allocation, layout.ConfiguredShardOf)
-	if m.refreshes == nil {
-		m.refreshes = refreshes{}
+	if st.refreshes == nil {
+		st.refreshes = refreshes{}
 	}
-	d.refreshes = m.refreshes
-	d.Refreshed, d.Due = m.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, m.saveMoves(w, layout), firstCooldownEnd(d.Allocation), m.probing.end(),
-		d.firstZoneWaitEnd())
-	d.Probes, d.Ignored = m.probing.probes(w.Now), m.probing.newlyIgnored
-	if m.planned == nil {
-		m.planned = map[world.Key]plannedService{}
+	d.refreshes = st.refreshes
+	d.Refreshed, d.Due = st.refreshes.decide(d)
+	d.Due = world.Earliest(d.Due, st.saveMoves(w, layout), firstCooldownEnd(d.Allocation), d.firstZoneWaitEnd())
+	st.computeProbes(d)
+	d.Ignored = st.probing.newlyIgnored
+	if st.planned == nil {
+		st.planned = map[world.Key]plannedService{}
 	}
 	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
 	var excess map[world.Key]plan.Excess
-	d.budget, excess = plan.NewBudget(w.Cluster.Limits, m.claims(d))
-	m.planAll(d, excess)
-	maps.DeleteFunc(m.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
+	d.budget, excess = plan.NewBudget(w.Cluster.Limits, st.claims(d))
+	st.planAll(d, excess)
+	maps.DeleteFunc(st.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
 	return d
+}
+
+// computeProbes computes the probe requests.
+func (st *State) computeProbes(d *Decision) {
+	d.Probes, d.ProbesDue = st.probing.probes(d.World.Now), st.probing.end()
 }
 
 // MayAwaitZone reports whether new addresses in the status of a Service may wait until the zones of their gateways have
@@ -187,28 +192,28 @@ func (d *Decision) firstZoneWaitEnd() time.Time {
 }
 
 // computeTopology computes the topology from the layout and the present anchors.
-func (m *State) computeTopology(d *Decision) {
+func (st *State) computeTopology(d *Decision) {
 	d.Topology = d.Layout.Topology(d.World, d.Placements)
 	if !d.Layout.Interconnect {
 		return
 	}
-	m.ordinals = map[world.ShardID]int{}
+	st.ordinals = map[world.ShardID]int{}
 	for _, domain := range d.Topology.Domains {
 		for _, s := range domain.Shards {
 			if len(s.Anchors) > 0 {
-				m.ordinals[s.ID] = s.Ordinal
+				st.ordinals[s.ID] = s.Ordinal
 			}
 		}
 	}
-	d.World.Ordinals = m.ordinals
+	d.World.Ordinals = st.ordinals
 }
 
 // withOrdinals returns the snapshot with the ordinals that shards have: those of the last pass or, in the first one,
 // those in the domains' statuses. A later status may be older than the last pass.
-func (m *State) withOrdinals(w *world.Snapshot) *world.Snapshot {
+func (st *State) withOrdinals(w *world.Snapshot) *world.Snapshot {
 	out := *w
-	out.Ordinals = m.ordinals
-	if m.ordinals == nil {
+	out.Ordinals = st.ordinals
+	if st.ordinals == nil {
 		out.Ordinals = map[world.ShardID]int{}
 		for _, d := range w.Domains {
 			for index, n := range d.Ordinals {
@@ -220,16 +225,16 @@ func (m *State) withOrdinals(w *world.Snapshot) *world.Snapshot {
 }
 
 // Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.
-func (m *State) Planned(key world.Key) (*world.Service, bool) {
-	p, ok := m.planned[key]
+func (st *State) Planned(key world.Key) (*world.Service, bool) {
+	p, ok := st.planned[key]
 	return p.from, ok
 }
 
 // held returns the pending grants of Services that still exist.
-func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
-	held := make(map[world.Key][]netip.Addr, len(m.grants))
+func (st *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
+	held := make(map[world.Key][]netip.Addr, len(st.grants))
 	for _, s := range w.Services {
-		if g, ok := m.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) &&
+		if g, ok := st.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) &&
 			(len(s.AssignedHosts) == 0 || slices.Equal(s.AssignedHosts, g.hosts)) {
 			held[s.Key] = g.addrs
 		}
@@ -237,9 +242,9 @@ func (m *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
 	return held
 }
 
-func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
-	before := m.grants
-	m.grants = map[world.Key]grant{}
+func (st *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
+	before := st.grants
+	st.grants = map[world.Key]grant{}
 	for _, s := range w.Services {
 		o := a.Services[s.Key]
 		if o.Foreign || slices.Equal(o.Addrs, s.Assigned) {
@@ -247,42 +252,42 @@ func (m *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
 		}
 		g := grant{uid: s.UID, addrs: o.Addrs, replaced: s.Assigned, hosts: s.AssignedHosts, since: w.Now}
 		g.follow(before[s.Key], w.Unsettled[s.Key])
-		m.grants[s.Key] = g
+		st.grants[s.Key] = g
 	}
 }
 
 // withExternal returns the snapshot with the external addresses that were found to be held by Services but that their
 // statuses do not show yet.
-func (m *State) withExternal(w *world.Snapshot) *world.Snapshot {
-	if len(m.external) == 0 {
+func (st *State) withExternal(w *world.Snapshot) *world.Snapshot {
+	if len(st.external) == 0 {
 		return w
 	}
 	out := *w
-	out.HeldExternalIPs = make(map[world.Key][]netip.Addr, len(m.external))
+	out.HeldExternalIPs = make(map[world.Key][]netip.Addr, len(st.external))
 	for _, s := range w.Services {
-		if g, ok := m.external[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.HeldExternalIPs) {
+		if g, ok := st.external[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.HeldExternalIPs) {
 			out.HeldExternalIPs[s.Key] = g.addrs
 		}
 	}
 	return &out
 }
 
-func (m *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
-	m.external = map[world.Key]grant{}
+func (st *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
+	st.external = map[world.Key]grant{}
 	for _, s := range w.Services {
 		own := a.Services[s.Key].HeldExternal
 		if !slices.Equal(own, s.HeldExternalIPs) {
-			m.external[s.Key] = grant{uid: s.UID, addrs: own, replaced: s.HeldExternalIPs}
+			st.external[s.Key] = grant{uid: s.UID, addrs: own, replaced: s.HeldExternalIPs}
 		}
 	}
 }
 
 // claims returns the demands of all Services, oldest first.
-func (m *State) claims(d *Decision) []plan.Claim {
+func (st *State) claims(d *Decision) []plan.Claim {
 	services := d.Allocation.InOrder()
 	out := make([]plan.Claim, 0, len(services))
 	for _, s := range services {
-		if demand := m.demand(d, s); demand != (plan.Demand{}) {
+		if demand := st.demand(d, s); demand != (plan.Demand{}) {
 			out = append(out, plan.Claim{Key: s.Key, Demand: demand})
 		}
 	}
@@ -290,9 +295,9 @@ func (m *State) claims(d *Decision) []plan.Claim {
 }
 
 // demand returns the demand of a Service. It computes a new one only if the Service or its VIPs changed.
-func (m *State) demand(d *Decision, s *world.Service) plan.Demand {
+func (st *State) demand(d *Decision, s *world.Service) plan.Demand {
 	vips := d.Placements.VIPs(s.Key)
-	last, ok := m.planned[s.Key]
+	last, ok := st.planned[s.Key]
 	if ok && last.from == s && slices.Equal(last.vips, vips) {
 		return last.demand
 	}
@@ -301,39 +306,39 @@ func (m *State) demand(d *Decision, s *world.Service) plan.Demand {
 
 // planAll plans all Services. Beyond amendBatch it leaves new endpoints of a Service to amendments, which serve the
 // other namespaces first: nothing can be amended during a full decision.
-func (m *State) planAll(d *Decision, excess map[world.Key]plan.Excess) {
+func (st *State) planAll(d *Decision, excess map[world.Key]plan.Excess) {
 	d.Later = map[world.Key]world.Change{}
 	work := 0
 	for _, s := range d.World.Services {
-		demand, last := m.demand(d, s), m.planned[s.Key]
-		if last.from == s || work < amendBatch || !m.mayPlanLater(d, s, excess[s.Key]) {
-			if m.plan(d, s, demand, excess[s.Key]); last.from != s {
+		demand, last := st.demand(d, s), st.planned[s.Key]
+		if last.from == s || work < amendBatch || !st.mayPlanLater(d, s, excess[s.Key]) {
+			if st.plan(d, s, demand, excess[s.Key]); last.from != s {
 				work += demand.Work()
 			}
 			continue
 		}
 		last.demand = demand
-		m.planned[s.Key], d.Plans[s.Key] = last, last.plan
+		st.planned[s.Key], d.Plans[s.Key] = last, last.plan
 		d.Later[s.Key] = d.World.Changed[s.Key]
 	}
 }
 
 // mayPlanLater reports whether the plan that a Service has is right until AmendAll has applied its new endpoints.
-func (m *State) mayPlanLater(d *Decision, s *world.Service, excess plan.Excess) bool {
-	c, last := d.World.Changed[s.Key], m.planned[s.Key]
-	return c.Is == s && m.replansOnly(s.Key, c) && slices.Equal(c.Was.Assigned, s.Assigned) &&
+func (st *State) mayPlanLater(d *Decision, s *world.Service, excess plan.Excess) bool {
+	c, last := d.World.Changed[s.Key], st.planned[s.Key]
+	return c.Is == s && st.replansOnly(s.Key, c) && slices.Equal(c.Was.Assigned, s.Assigned) &&
 		slices.Equal(c.Was.AssignedHosts, s.AssignedHosts) && last.reachability == d.Reachability &&
 		last.excess() == excess && slices.Equal(last.vips, d.Placements.VIPs(s.Key))
 }
 
 // plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs, the limit
 // that it exceeds or the reachability changed. An equal plan keeps its pointer.
-func (m *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess plan.Excess) {
+func (st *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess plan.Excess) {
 	vips := d.Placements.VIPs(s.Key)
 	if len(vips) == 0 {
 		return
 	}
-	last, ok := m.planned[s.Key]
+	last, ok := st.planned[s.Key]
 	if !ok || last.from != s || last.reachability != d.Reachability || last.excess() != excess ||
 		!slices.Equal(last.vips, vips) {
 		var fresh *plan.Service
@@ -342,11 +347,11 @@ func (m *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess p
 		} else {
 			fresh = plan.Beyond(s, vips, excess)
 		}
-		if ok && loop.Equal(fresh, last.plan) {
+		if ok && plan.Equal(fresh, last.plan) {
 			fresh = last.plan
 		}
 		last = plannedService{s, vips, d.Reachability, demand, fresh}
 	}
-	m.planned[s.Key] = last
+	st.planned[s.Key] = last
 	d.Plans[s.Key] = last.plan
 }

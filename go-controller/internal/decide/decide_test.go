@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 var web = world.Key{Namespace: "shop", Name: "web"}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 var listed = netip.MustParseAddr("10.50.0.105")

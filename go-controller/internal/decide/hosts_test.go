@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // The router of the cluster drops what comes from or goes to a masquerade address, on all nodes. That which the kubelet

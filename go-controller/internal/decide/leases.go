@@ -13,14 +13,14 @@ import (
 // withLeases returns the snapshot with the leases that this process has recorded. A pool's status shows them a second
 // or two later, and not all of them if there are very many. The status is used only if the last pass had no pool of
 // that name with a delay, for example after a start.
-func (m *State) withLeases(w *world.Snapshot) *world.Snapshot {
-	if len(m.leases) == 0 {
+func (st *State) withLeases(w *world.Snapshot) *world.Snapshot {
+	if len(st.leases) == 0 {
 		return w
 	}
 	out := *w
 	out.Pools = make([]*world.Pool, len(w.Pools))
 	for i, p := range w.Pools {
-		if leases, known := m.leases[p.Name]; known {
+		if leases, known := st.leases[p.Name]; known {
 			twin := *p
 			twin.Leases = leases
 			p = &twin
@@ -30,22 +30,22 @@ func (m *State) withLeases(w *world.Snapshot) *world.Snapshot {
 	return &out
 }
 
-func (m *State) saveLeases(w *world.Snapshot, a *ipam.Allocation) {
-	m.leases = map[string][]world.Lease{}
+func (st *State) saveLeases(w *world.Snapshot, a *ipam.Allocation) {
+	st.leases = map[string][]world.Lease{}
 	for _, p := range w.Pools {
 		if p.ReuseDelay > 0 {
-			m.leases[p.Name] = a.Pools[p.Name].Leases
+			st.leases[p.Name] = a.Pools[p.Name].Leases
 		}
 	}
 }
 
 // addLeases records the addresses granted to a Service between two full decisions. If the Service is deleted before the
 // next full decision, that decision must know about them.
-func (m *State) addLeases(d *Decision, key world.Key, addrs []netip.Addr) {
+func (st *State) addLeases(d *Decision, key world.Key, addrs []netip.Addr) {
 	for _, a := range addrs {
 		pool := d.Allocation.PoolOf(a)
-		if leases, known := m.leases[pool]; known {
-			m.leases[pool] = append(leases, world.Lease{Addr: a, Service: key})
+		if leases, known := st.leases[pool]; known {
+			st.leases[pool] = append(leases, world.Lease{Addr: a, Service: key})
 		}
 	}
 }

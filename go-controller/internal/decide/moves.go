@@ -20,7 +20,7 @@ type move struct {
 // withMoves returns the snapshot with the progress that requests to move shards had in the last pass. The statuses of
 // the domains show it later, or not at all while the API server is away: a request that was over must not take effect
 // again.
-func (m *State) withMoves(w *world.Snapshot) *world.Snapshot {
+func (st *State) withMoves(w *world.Snapshot) *world.Snapshot {
 	out, moves := *w, map[string]move{}
 	out.Domains = make([]*world.Domain, len(w.Domains))
 	for i, d := range w.Domains {
@@ -29,7 +29,7 @@ func (m *State) withMoves(w *world.Snapshot) *world.Snapshot {
 			continue
 		}
 		twin, request := *d, *d.Move
-		now, known := m.moves[d.Name]
+		now, known := st.moves[d.Name]
 		if member := isGateway(w, d); !known || now.result.Text != d.Move.Text {
 			now = move{since: w.Now, result: world.MoveResult{Text: d.Move.Text}}
 			if member {
@@ -45,7 +45,7 @@ func (m *State) withMoves(w *world.Snapshot) *world.Snapshot {
 		request.Expired = !w.Now.Before(now.since.Add(world.MoveTime))
 		twin.Move, out.Domains[i], moves[d.Name] = &request, &twin, now
 	}
-	m.moves = moves
+	st.moves = moves
 	return &out
 }
 
@@ -58,15 +58,15 @@ func isGateway(w *world.Snapshot, d *world.Domain) bool {
 
 // saveMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of a
 // request has joined, or when the request expires. It returns the zero time if none is in progress.
-func (m *State) saveMoves(w *world.Snapshot, layout *place.Layout) time.Time {
+func (st *State) saveMoves(w *world.Snapshot, layout *place.Layout) time.Time {
 	var first time.Time
 	for _, d := range layout.Domains {
-		now, requested := m.moves[d.Spec.Name]
+		now, requested := st.moves[d.Spec.Name]
 		if !requested {
 			continue
 		}
 		now.result = d.Move
-		m.moves[d.Spec.Name] = now
+		st.moves[d.Spec.Name] = now
 		if d.Move.IsOver() {
 			continue
 		}

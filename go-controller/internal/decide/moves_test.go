@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // moving returns snapshots of a domain with one shard, and with a request to move it.

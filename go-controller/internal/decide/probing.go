@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -42,6 +41,8 @@ type probing struct {
 	// guards are the nodes that run a guard.
 	guards   map[string]*world.Node
 	requests map[netip.Addr]probe
+	// held are the Services with an address that is held until it has been probed.
+	held map[world.Key]*world.Service
 	// paused is set if the last pass announced nothing because layer 2 was disabled.
 	paused bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
@@ -86,11 +87,11 @@ func (is *probe) isExpired(now time.Time) bool {
 }
 
 // holdUnprobed decides which allocated addresses are held, and why.
-func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
-	p := &m.probing
+func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
+	p := &st.probing
 	before, silent := p.requests, p.paused
 	p.paused = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.UnsupportedReason != ""
-	p.guards, p.requests = map[string]*world.Node{}, map[netip.Addr]probe{}
+	p.guards, p.requests, p.held = map[string]*world.Node{}, map[netip.Addr]probe{}, map[world.Key]*world.Service{}
 	for _, n := range d.World.Nodes {
 		if n.Guarded {
 			p.guards[n.Name] = n
@@ -103,7 +104,7 @@ func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	if silent {
 		before = nil
 	} else {
-		carried = m.carried(d.World)
+		carried = st.carried(d.World)
 	}
 	holds := map[netip.Addr]place.Hold{}
 	var order []unprobed
@@ -119,6 +120,9 @@ func (m *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 			is, hold := p.evaluate(d, a, last)
 			if is.guard != "" {
 				p.requests[a] = is
+			}
+			if hold.Reason == place.ReasonProbing {
+				p.held[s.Key] = s
 			}
 			if _, again := holds[a]; hold.Reason != "" && !again {
 				holds[a] = hold
@@ -203,10 +207,15 @@ func (p *probing) startProbes(now time.Time, order []unprobed) {
 				continue
 			}
 			busy[is.guard]++
-			is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeTimeout)
-			p.requests[a] = is
+			p.requests[a] = p.started(is, now)
 		}
 	}
+}
+
+// started returns a probe that belongs to the newest probe request.
+func (p *probing) started(is probe, now time.Time) probe {
+	is.id, is.until = fmt.Sprintf("%x-%d", p.epoch, p.seq), now.Add(probeTimeout)
+	return is
 }
 
 // waiting returns the addresses that wait for their turn, those of each namespace one after the other. turns counts the
@@ -236,7 +245,7 @@ func (p *probing) waiting(order []unprobed, again bool, turns map[guardNamespace
 
 // carried returns the addresses that may be announced: those that the statuses show, which may have been announced
 // before this process started, and those of the last pass.
-func (m *State) carried(w *world.Snapshot) map[netip.Addr]bool {
+func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {
@@ -246,7 +255,7 @@ func (m *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 			all[a] = true
 		}
 	}
-	for _, last := range m.planned {
+	for _, last := range st.planned {
 		for _, v := range last.vips {
 			all[v.Addr] = true
 		}
@@ -265,7 +274,7 @@ func (p *probing) guardFor(d *Decision, a netip.Addr, last string) (probe, bool)
 	at, _ := slices.BinarySearchFunc(d.Layout.Domains, shard.Domain, byName)
 	domain := d.Layout.Domains[at]
 	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN,
-		routerMAC: rows.PortMAC(d.World.Cluster.ID, shard)}
+		routerMAC: shard.SegmentMAC(d.World.Cluster.ID)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
 		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
 			continue

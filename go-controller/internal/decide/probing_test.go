@@ -11,10 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -278,7 +277,7 @@ func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
-	own := rows.PortMAC(s.w.Cluster.ID, world.ShardID{Domain: "lan"})
+	own := world.ShardID{Domain: "lan"}.SegmentMAC(s.w.Cluster.ID)
 	if got := s.m.probing.probes(s.now)[first][0].Own; got != own {
 		t.Errorf("the guard receives %q as our own, want %q", got, own)
 	}
@@ -305,15 +304,6 @@ func TestRemovedGuards(t *testing.T) {
 		n.Guarded = false
 	}
 	s.expect("all gone", 0, true, nil)
-}
-
-// If a guard is asked to probe, a new Service needs a full decision.
-func TestNewAddressesWithGuardsAreNotAmended(t *testing.T) {
-	s := newWatched(t, 1)
-	d := s.m.Decide(s.w)
-	if s.m.Amend(d, web, world.Change{Is: worldtest.Service(web, 1)}) {
-		t.Error("amended")
-	}
 }
 
 func TestProbesPerGuardAreLimited(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // Stale flows for addresses of other domains, or flows that a status rewrite cannot repair, are not faults of a

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // beside returns a decision about a Service of the bank beside Services of another tenant.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -29,6 +30,7 @@ const (
 // addService adds the Service itself. It returns false if no controller of ours serves it.
 func (p *path) addService() bool {
 	s, name := p.object, p.Service.String()
+	p.noteUnknownAnnotations()
 	switch {
 	case s.DeletionTimestamp != nil:
 		p.broken(LinkService, name, ReasonDeleted, "the Service is being deleted: metadata.finalizers "+
@@ -36,9 +38,10 @@ func (p *path) addService() bool {
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		p.broken(LinkService, name, ReasonNotLoadBalancer, fmt.Sprintf("spec.type is %s, so the Service has no address for "+
 			"clients outside the cluster", s.Spec.Type), p.kubectl(`patch service %s -p '{"spec":{"type":"LoadBalancer"}}'`, s.Name))
-	case !convert.Ours(s, p.objects.Options()):
+	case !convert.Ours(s, p.objects.ServiceOptions()):
 		p.broken(LinkService, name, ReasonOtherClass, fmt.Sprintf("spec.loadBalancerClass is %s: another controller serves "+
-			"the Service; the field is immutable, so the Service must be created again", *s.Spec.LoadBalancerClass),
+			"the Service, or none: ovnkube-slb does not serve this class (--load-balancer-class); the field is immutable, so "+
+			"the Service must be created again", *s.Spec.LoadBalancerClass),
 			p.kubectl("get service %s -o yaml", s.Name)+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
 				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
 	case p.allocated == nil:
@@ -47,11 +50,30 @@ func (p *path) addService() bool {
 			printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()))
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
 		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service %s", s.Name))
+	case p.service.OtherProxy():
+		p.broken(LinkService, name, v1alpha1.ReasonOtherServiceProxy, place.OtherServiceProxy(p.service),
+			p.kubectl("label service %s "+world.LabelServiceProxyName+"-", s.Name))
 	default:
 		p.ok(LinkService, name, "type LoadBalancer")
 		return true
 	}
 	return false
+}
+
+// noteUnknownAnnotations adds a note about annotations that look like ours, as after a typing error. The controller
+// does not read them.
+func (p *path) noteUnknownAnnotations() {
+	known := []string{v1alpha1.AnnotationLoadBalancerIPs, v1alpha1.AnnotationAddressPool, v1alpha1.AnnotationAllowSharedIP}
+	var unknown []string
+	for name := range p.object.Annotations {
+		if strings.HasPrefix(name, v1alpha1.GroupName+"/") && !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		p.remark("metadata.annotations: nothing reads %s: those of Services are %s", world.Some(unknown, 3), joined(known))
+	}
 }
 
 // addressReasons are the reasons of ConditionAllocated that are about one address, not about pools.
@@ -272,7 +294,7 @@ func (p *path) addAddress() bool {
 func (p *path) holder(message string) string {
 	for _, a := range slices.Concat(p.service.Requested, p.service.ExternalIPs) {
 		if !slices.Contains(p.addrs(), a) && mentions(message, a) {
-			return printable.Command("kubectl get services -A | grep -wF %s   # which Service has it", a.String())
+			return printable.Command("kubectl slb explain %s   # which Service has it", a.String())
 		}
 	}
 	return ""

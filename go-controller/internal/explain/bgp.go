@@ -34,6 +34,16 @@ func (p *path) addBGP() {
 		}
 		used = true
 		p.addRoute(a, survey.Of(p.service, a))
+		if why := survey.NotSent(p.service, a); why != "" {
+			p.add(Link{Name: LinkBGP, State: Warning, Reason: v1alpha1.ReasonFRRConflict, Message: why,
+				Command: "kubectl describe bgppeers.slb.k8s.ovn.org"})
+		}
+		if nodes := survey.Overdue(p.service, a); len(nodes) > 0 {
+			p.add(Link{Name: LinkBGP, Object: joined(nodes), State: Warning, Reason: v1alpha1.ReasonNotWithdrawn,
+				Message: fmt.Sprintf("FRR advertises %s on nodes that should not, and they may drop what routers send to them; "+
+					"up to %g minutes are normal after a change", a, frrk8s.WithdrawTime.Minutes()),
+				Command: "kubectl describe bgppeers.slb.k8s.ovn.org"})
+		}
 	}
 	if !used {
 		p.add(Link{Name: LinkBGP, State: Unused, Message: "no BGPAdvertisement selects " + p.subject()})

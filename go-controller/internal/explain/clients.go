@@ -21,7 +21,8 @@ const (
 	ReasonNoNextHop         = "NoNextHop"
 )
 
-// addClients adds which clients are admitted. Source ranges apply at layer 2, not to what routers send to nodes.
+// addClients adds which clients are admitted. Source ranges apply at layer 2, not to what routers send to nodes, except
+// with OpenShift SDN: kube-proxy filters by them whatever sends to the node.
 func (p *path) addClients() {
 	from := p.From.Unmap()
 	if len(p.asked()) == 0 {
@@ -30,7 +31,10 @@ func (p *path) addClients() {
 			p.kubectl(`patch service %s -p '{"spec":{"ipFamilyPolicy":"PreferDualStack"}}'`, p.object.Name))
 		return
 	}
-	routed := p.routed()
+	var routed []netip.Addr
+	if !p.world.Cluster.OpenShiftSDN {
+		routed = p.routed()
+	}
 	filtered := slices.DeleteFunc(slices.Clone(p.asked()), func(a netip.Addr) bool {
 		return !slices.Contains(p.byDomain, a) && slices.Contains(routed, a)
 	})

@@ -21,7 +21,8 @@ import (
 
 // advice returns a command with what it is good for. What only shows more is not promised to mend anything.
 func advice(command string) string {
-	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|status))|ip (link show|route get))\b`)
+	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|explain|status))|` +
+		`ip (link show|route get)|ovs-vsctl (list-ports|--columns=\S+ find))\b`)
 	if changesNothing.MatchString(command) && !strings.Contains(command, "| kubectl ") {
 		return "to see more: " + command
 	}
@@ -139,7 +140,11 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 			separator = "; "
 		}
 		return command + separator + "or select the pool by a BGPAdvertisement"
-	case v1alpha1.ReasonExhausted:
+	case v1alpha1.ReasonUnsupported: // of an L2Domain, or of the pool that it announces
+		if strings.Contains(c.Message, "--enable-l2") {
+			return p.ownPods("") + withAgents
+		}
+	case v1alpha1.ReasonExhausted, v1alpha1.ReasonAddressOutsideSubnets:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
 		if len(p.objects.NodeStatuses) == 0 {
@@ -162,6 +167,11 @@ func (p *path) mendFault(node, fault string) string {
 		_, rest, _ := strings.Cut(fault, "no carrier on ")
 		link, _, _ := strings.Cut(rest, ",")
 		return printable.Command("ip link show %s   # on node %s; check cable, bond and switch port", link, node)
+	case strings.Contains(fault, ", which should lead to network "):
+		before, _, _ := strings.Cut(fault, ", which should lead to network ")
+		bridge := before[strings.LastIndex(before, " ")+1:]
+		return printable.Command("ovs-vsctl list-ports %s   # on node %s; the interface of the segment must be one "+
+			"(docs/tasks/segment.md)", bridge, node)
 	}
 	return printable.Command("kubectl describe node %s", node)
 }

@@ -133,9 +133,19 @@ func (p *path) mendRows(reason string) string {
 	case v1alpha1.ReasonTooManySourceRanges:
 		return "list fewer ranges in spec.loadBalancerSourceRanges"
 	case v1alpha1.ReasonMisplacedFlow:
-		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/architecture.md, Failure modes"
+		return "ovn-appctl -t ovn-northd inc-engine/recompute   # docs/failures.md, Failure modes"
 	}
-	return printable.Command("kubectl -n %s logs -l app.kubernetes.io/name=ovnkube-slb --tail=100", p.objects.Home())
+	return p.controllerLog()
+}
+
+// controllerLog returns the command that shows the log of the controller that leads. It names the Pod, by a Lease that
+// kubelets cannot write: a kubelet can create mirror Pods with the controller's label, and writes their logs.
+func (p *path) controllerLog() string {
+	if l := p.objects.Leader; l != nil && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
+		return printable.Command("kubectl -n %s logs %s --tail=100", l.Namespace, *l.Spec.HolderIdentity)
+	}
+	return printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()) +
+		"   # see the log of the one that works"
 }
 
 // gateways returns the active gateways of the addresses that the question is about.

@@ -31,6 +31,7 @@ func (p *path) addEndpoints() {
 	served := slices.DeleteFunc(p.asked(), func(a netip.Addr) bool {
 		return slices.ContainsFunc(idle, func(c familyCount) bool { return c.family == world.FamilyOf(a) })
 	})
+	_, beyond := p.beyondTunnels(nodes)
 	switch c := p.verdict(v1alpha1.ReasonNoEndpoints); {
 	case p.unread("endpointslices") && c == nil:
 		p.add(notRead(LinkEndpoints, "", "no EndpointSlice could be read, so it is not known whether an endpoint takes "+
@@ -40,7 +41,7 @@ func (p *path) addEndpoints() {
 	case len(served) == 0:
 		reason, message, command := p.whyIdle(counts)
 		p.broken(LinkEndpoints, "", reason, message, command)
-	case c != nil && p.concerns(c, served):
+	case c != nil && p.concerns(c, served) && !beyond:
 		p.broken(LinkEndpoints, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "), c.Reason, c.Message, pods)
 	default:
 		p.addTaking(counts, nodes)
@@ -170,6 +171,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Message += fmt.Sprintf("; new connections to those on node %s %s: %s", joined(without), outcome, fault)
 		link.Command = p.mendFault(without[0], fault)
 	}
+	p.addBeyondTunnels(&link, nodes)
 	p.add(link)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,11 +82,21 @@ type Result struct {
 	Addresses []string `json:"addresses,omitempty"`
 	// Reachable is yes, no or unknown.
 	Reachable string `json:"reachable"`
+	// Families are set if the Service has addresses of both and is reachable over one of them only, as far as is known.
+	Families []FamilyResult `json:"families,omitempty"`
 	// FirstBroken is the first link that is Broken or, if there is none, the first that is Unknown.
 	FirstBroken *Link  `json:"firstBroken,omitempty"`
 	Links       []Link `json:"links"`
 	// Notes are about the answer itself, for example that statuses may be old, and about what no object decides.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// FamilyResult is the answer about the addresses of one IP family.
+type FamilyResult struct {
+	// Family is IPv4 or IPv6.
+	Family string `json:"family"`
+	// Reachable is yes, no or unknown.
+	Reachable string `json:"reachable"`
 }
 
 // Question is what to explain.
@@ -94,9 +105,13 @@ type Question struct {
 	// From is the address of a client: the answer is about the Service's addresses of its family. The zero Addr stands
 	// for any client, and the answer is about all addresses.
 	From netip.Addr
-	Now  time.Time
+	// Address is the only address of the Service that the question is about. The zero Addr stands for all.
+	Address netip.Addr
+	Now     time.Time
 	// Probes are what the machine of the user observed. Nil means that it did not probe.
 	Probes []Probe
+	// family is the only family that the question is about; 0 stands for both.
+	family world.Family
 }
 
 // path is the state of one explanation.
@@ -123,33 +138,45 @@ type path struct {
 
 // Explain answers a question about a Service that exists.
 func Explain(o *objects.Objects, q Question) *Result {
-	p := newPath(o, q)
+	p := clusterPath(o, q)
+	p.decide()
+	return explain(p.to(q))
+}
+
+func explain(p *path) *Result {
 	p.follow()
 	p.addProbes()
-	r := &Result{Service: q.Service.String(), Links: p.links, Reachable: Yes}
+	r := &Result{Service: p.Service.String(), Links: p.links}
 	for _, a := range convert.Assigned(p.object) {
-		r.Addresses = append(r.Addresses, a.String())
-	}
-	for _, answer := range []struct {
-		state State
-		text  string
-	}{{Broken, No}, {Unknown, Maybe}} {
-		at := slices.IndexFunc(r.Links, func(l Link) bool { return l.State == answer.state })
-		if at >= 0 {
-			r.FirstBroken, r.Reachable = &r.Links[at], answer.text
-			break
+		if !p.Address.IsValid() || a == p.Address {
+			r.Addresses = append(r.Addresses, a.String())
 		}
 	}
-	if r.Reachable == Maybe && q.answered() {
-		r.FirstBroken, r.Reachable = nil, Yes // observed, whatever no object shows
+	var first int
+	if r.Reachable, first = p.answer(); first >= 0 {
+		r.FirstBroken = &r.Links[first]
 	}
+	r.Families = p.families()
 	r.Notes = p.notes()
-	if r.Reachable == No && q.answered() {
+	if r.Reachable == No && p.answered() {
 		r.Notes = append(r.Notes, "this machine was answered, although a link is broken: other clients, or new connections, "+
 			"may not be")
 	}
 	printable.Clean(r)
 	return r
+}
+
+// answer returns whether the links lead to the Service, and the index of the first one that does not; -1 if all do.
+func (p *path) answer() (reachable string, first int) {
+	first = slices.IndexFunc(p.links, func(l Link) bool { return l.State == Broken })
+	if first >= 0 {
+		return No, first
+	}
+	first = slices.IndexFunc(p.links, func(l Link) bool { return l.State == Unknown })
+	if first >= 0 && !p.answered() { // What is observed counts, whatever no object shows.
+		return Maybe, first
+	}
+	return Yes, -1
 }
 
 // clusterPath returns the path of no Service: what all explanations of a cluster have in common.
@@ -159,19 +186,30 @@ func clusterPath(o *objects.Objects, q Question) *path {
 	return p
 }
 
-func newPath(o *objects.Objects, q Question) *path {
-	p := clusterPath(o, q)
-	p.object = o.Service(q.Service)
-	p.allocated = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAllocated)
-	p.announced = meta.FindStatusCondition(p.object.Status.Conditions, v1alpha1.ConditionAnnounced)
-	for _, s := range p.world.Services {
-		if s.Key == q.Service {
-			p.service = s
-		}
-	}
+// decide adds the decisions about all Services.
+func (p *path) decide() {
 	p.allocation = ipam.Allocate(p.world, nil, p.layout.ConfiguredShardOf)
 	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
-	return p
+}
+
+// to returns the path to a Service in the same cluster.
+func (p *path) to(q Question) *path {
+	out := *p
+	out.Question = q
+	out.object = p.objects.Service(q.Service)
+	out.allocated = meta.FindStatusCondition(out.object.Status.Conditions, v1alpha1.ConditionAllocated)
+	out.announced = meta.FindStatusCondition(out.object.Status.Conditions, v1alpha1.ConditionAnnounced)
+	out.service = p.serviceOf(q.Service)
+	return &out
+}
+
+// serviceOf returns a Service as decisions see it; nil if it is not ours.
+func (p *path) serviceOf(key world.Key) *world.Service {
+	at := slices.IndexFunc(p.world.Services, func(s *world.Service) bool { return s.Key == key })
+	if at < 0 {
+		return nil
+	}
+	return p.world.Services[at]
 }
 
 // follow adds the links up to the first one without which the others do not exist.
@@ -294,10 +332,8 @@ func (p *path) remark(format string, args ...any) {
 // notes are the remarks, and about how far the answer can be trusted.
 func (p *path) notes() []string {
 	notes := p.remarks
-	if l := p.objects.Leader; l != nil {
-		if silent := p.controllerSilent(); silent != "" {
-			notes = append(notes, "Lease "+l.Namespace+"/"+l.Name+": "+silent)
-		}
+	if silent := ControllerSilent(p.objects, p.Now); silent != "" {
+		notes = append(notes, LeaseName(p.objects.Leader)+": "+silent)
 	}
 	notes = append(notes, p.noLeader()...)
 	if len(p.objects.Unread) > 0 {
@@ -310,18 +346,22 @@ func (p *path) notes() []string {
 // whose Lease may expire after two seconds.
 const clockSkew = 15 * time.Second
 
-// controllerSilent returns since when no controller has renewed the Lease; empty if one has.
-func (p *path) controllerSilent() string {
-	l := p.objects.Leader
-	switch {
+// ControllerSilent returns since when no controller has renewed its Lease; empty if one has, or if there is no Lease.
+func ControllerSilent(o *objects.Objects, now time.Time) string {
+	switch l := o.Leader; {
+	case l == nil:
+		return ""
 	case l.Spec.RenewTime == nil:
 		return "no controller has ever renewed it: statuses may be out of date"
-	case objects.Expired(l, p.Now.Add(-clockSkew)):
+	case objects.Expired(l, now.Add(-clockSkew)):
 		return "no controller has renewed it since " + l.Spec.RenewTime.UTC().Format(time.RFC3339) +
 			": statuses may be out of date"
 	}
 	return ""
 }
+
+// LeaseName names a Lease in messages.
+func LeaseName(l *coordinationv1.Lease) string { return "Lease " + l.Namespace + "/" + l.Name }
 
 // noLeader returns a note if there is no Lease of a controller.
 func (p *path) noLeader() []string {

@@ -13,10 +13,56 @@ import (
 )
 
 // asked returns the addresses that the question is about: those to which the client can connect, which are those of its
-// family.
+// family, or the only one.
 func (p *path) asked() []netip.Addr {
-	from := p.From.Unmap()
-	return slices.DeleteFunc(p.addrs(), func(a netip.Addr) bool { return from.IsValid() && a.Is4() != from.Is4() })
+	return slices.DeleteFunc(p.addrs(), func(a netip.Addr) bool { return !p.about(a) })
+}
+
+// about reports whether the question is about an address of the Service.
+func (q *Question) about(a netip.Addr) bool {
+	from := q.From.Unmap()
+	return (!from.IsValid() || a.Is4() == from.Is4()) && (!q.Address.IsValid() || a == q.Address) &&
+		(q.family == 0 || world.FamilyOf(a) == q.family)
+}
+
+// families returns the answers about the families of the addresses, if they differ and one is yes. A fault of one
+// family breaks links of the whole path, and must not look like one of both.
+func (p *path) families() []FamilyResult {
+	if p.service == nil {
+		return nil
+	}
+	var results []FamilyResult
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		of := *p
+		of.family, of.links, of.remarks, of.layer2, of.byDomain = f, nil, nil, false, nil
+		if len(of.asked()) == 0 {
+			return nil
+		}
+		of.Probes = slices.DeleteFunc(slices.Clone(p.Probes), func(seen Probe) bool {
+			return world.FamilyOf(seen.To.Addr()) != f
+		})
+		of.follow()
+		of.addProbes()
+		reachable, _ := of.answer()
+		results = append(results, FamilyResult{f.String(), reachable})
+	}
+	if results[0].Reachable == results[1].Reachable || results[0].Reachable != Yes && results[1].Reachable != Yes {
+		return nil
+	}
+	if results[1].Reachable == Yes {
+		slices.Reverse(results)
+	}
+	return results
+}
+
+// familiesText says over which family a Service is reachable, and over which not.
+func familiesText(list []FamilyResult) string {
+	is := map[string]string{Yes: "reachable", No: "not reachable", Maybe: "not known to be reachable"}
+	texts := make([]string, len(list))
+	for i, f := range list {
+		texts[i] = is[f.Reachable] + " over " + f.Family
+	}
+	return strings.Join(texts, ", ")
 }
 
 // subject names what the question is about, for messages.

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -19,12 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -36,6 +37,7 @@ const passes = 5
 type scenario struct {
 	*objects.Objects
 	question Question
+	address  netip.Addr
 	observed report.Observed
 	bridges  map[string]world.Bridges
 	// noClaims means that no chassis has claimed a shard. notApplied means that no zone has applied a plan.
@@ -54,16 +56,19 @@ type scenario struct {
 	leader string
 	// denied are resources that the user must not read.
 	denied []string
+	// refused is the dataplane's error about each Service.
+	refused error
 }
 
 // TestGolden breaks one thing in the cluster of base.yaml, and explains Service shop/web. TestOverviewGolden does so
-// for the overview. The files of an archive are
+// for the overview, and TestAddressGolden explains an address. The files of an archive are
 //
 //	manifests.yaml  objects that replace those of base.yaml, or are added
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
 //	observed        what the controller observes: lines "unclaimed", "unapplied", "untranslated",
-//	                "rival CHASSIS", "unreachable TEXT" and "conflict ADDRESS MAC"
+//	                "rival CHASSIS", "unreachable TEXT", "conflict ADDRESS MAC" and "refused TEXT"
+//	address         the address that TestAddressGolden explains
 //	from            the address of a client
 //	probes          what the user's machine observed: lines "ADDRESS:PORT [REASON MESSAGE]"
 //	leader          when the controller has renewed its Lease (RFC 3339), or none
@@ -71,6 +76,12 @@ type scenario struct {
 //	want            the explanation
 func TestGolden(t *testing.T) {
 	runScenarios(t, "testdata/*.txtar", func(s *scenario) string { return Explain(s.Objects, s.question).Text(Plain, 0) })
+}
+
+func TestAddressGolden(t *testing.T) {
+	runScenarios(t, "testdata/address/*.txtar", func(s *scenario) string {
+		return Address(s.Objects, s.address, s.question).Text(Plain, 0)
+	})
 }
 
 func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {
@@ -130,6 +141,8 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 					return nil, err
 				}
 			}
+		case "address":
+			s.address = netip.MustParseAddr(lines[0])
 		case "from":
 			s.question.From = netip.MustParseAddr(lines[0])
 		case "probes":
@@ -165,7 +178,8 @@ func (s *scenario) lead() error {
 		}
 	}
 	s.Leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: objects.LeaderName},
-		Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(2)), RenewTime: new(metav1.NewMicroTime(renewed))}}
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("ovnkube-slb-7d4b9-x2x8z"), LeaseDurationSeconds: new(int32(2)),
+			RenewTime: new(metav1.NewMicroTime(renewed))}}
 	return nil
 }
 
@@ -221,8 +235,10 @@ func (s *scenario) observe(line string) error {
 	case "conflict":
 		address, mac, _ := strings.Cut(rest, " ")
 		s.conflicts[netip.MustParseAddr(address)] = mac
+	case "refused":
+		s.refused = errors.New(rest)
 	default:
-		return fmt.Errorf("%q is none of unclaimed, unapplied, untranslated, rival, unreachable and conflict", word)
+		return fmt.Errorf("%q is none of unclaimed, unapplied, untranslated, rival, unreachable, conflict and refused", word)
 	}
 	return nil
 }
@@ -253,7 +269,7 @@ func (s *scenario) pass() {
 	}
 	d := s.state.Decide(w)
 	for key, plan := range d.Plans {
-		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan, Pending: s.pendingSince}
+		s.observed.Programmed[key] = loop.Result{Key: key, Plan: plan, Err: s.refused, Pending: s.pendingSince}
 		for _, vip := range plan.VIPs {
 			if !s.notApplied {
 				s.applied[key] = []netip.Addr{vip.Addr}

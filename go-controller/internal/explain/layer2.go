@@ -157,7 +157,7 @@ func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
 		return
 	}
 	switch {
-	case at < 0 && p.verdictOn(a, v1alpha1.ReasonAddressConflict) != nil:
+	case p.verdictOn(a, v1alpha1.ReasonAddressConflict) != nil: // other addresses of the shard may have a gateway
 		p.add(Link{Name: LinkShard, Object: name, State: Unused, Message: "not announced"})
 		return
 	case at < 0:
@@ -193,7 +193,9 @@ func (p *path) addNoGateway(d *v1alpha1.L2Domain, c *metav1.Condition) {
 func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 	if s.Active == "" {
 		if c := p.announced; c != nil && c.Status == metav1.ConditionTrue {
-			p.ok(LinkGateway, d.Name, c.Message) // The status of the L2Domain is written after that of the Service.
+			// The status of the L2Domain is written after that of the Service.
+			p.ok(LinkGateway, d.Name, fmt.Sprintf("a gateway answers for %s; the status of the L2Domain does not name it yet",
+				a))
 		} else {
 			p.addNoActive(d, s)
 		}

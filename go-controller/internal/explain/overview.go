@@ -27,6 +27,8 @@ type Overview struct {
 	// Services are the Services that we serve, and Announced those whose condition Announced is True.
 	Services  int `json:"services"`
 	Announced int `json:"announced"`
+	// Unread are the resources that the API server does not allow to be read: the fields above do not count their objects.
+	Unread []string `json:"unread,omitempty"`
 	// Findings are what is wrong: what is Broken first.
 	Findings []Finding `json:"findings,omitempty"`
 	Notes    []string  `json:"notes,omitempty"`
@@ -183,7 +185,9 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 			if f.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
 				f.Command = v.mend(d, &d.Status.ExcludedNodes[0])
 			}
-			return f, f.Reason != v1alpha1.ReasonTooFewGateways || !v.lacksDead(d) // The finding of the Node says so.
+			// In these cases the finding of the Node says so.
+			return f, (f.Reason != v1alpha1.ReasonTooFewGateways || !v.lacksDead(d)) &&
+				(f.Reason != v1alpha1.ReasonPartlyUsable || !v.lacksTunnels(d))
 		})
 	add := func(f Finding) {
 		f.Object = "L2Domain " + d.Name
@@ -219,6 +223,12 @@ func (v *overview) lacksDead(d *v1alpha1.L2Domain) bool {
 	return len(d.Status.Shards) > 0 && !slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
 		return len(s.Gateways) < v1alpha1.MinGatewaysForFailover || len(v.deadOf(s.Gateways)) == 0
 	})
+}
+
+// lacksTunnels reports whether tunnels that are down are all that is wrong with a domain that is partly usable.
+func (v *overview) lacksTunnels(d *v1alpha1.L2Domain) bool {
+	accepted := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionAccepted)
+	return len(v.layout.TunnelsDown) > 0 && accepted != nil && accepted.Reason != v1alpha1.ReasonPartlyUsable
 }
 
 func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
@@ -306,12 +316,9 @@ func (v *overview) addStopped() {
 
 // addLeader adds a controller that does not renew its Lease: whatever it would write to statuses is not known.
 func (v *overview) addLeader() {
-	l := v.objects.Leader
-	if l == nil {
-		return
-	}
-	if silent := v.controllerSilent(); silent != "" {
-		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Lease " + l.Namespace + "/" + l.Name,
+	if silent := ControllerSilent(v.objects, v.Now); silent != "" {
+		l := v.objects.Leader
+		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: LeaseName(l),
 			Reason: ReasonControllerSilent, Message: silent,
 			Command: printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", l.Namespace)})
 	}
@@ -320,6 +327,7 @@ func (v *overview) addLeader() {
 // addUnread adds the resources that could not be read: whatever is wrong with them is not known.
 func (v *overview) addUnread() {
 	if unread := v.objects.Unread; len(unread) > 0 {
+		v.out.Unread = unread
 		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: "Resources " + joined(unread),
 			Reason: ReasonNotRead, Message: "the API server does not allow them to be read"})
 	}

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -29,6 +30,9 @@ func (v *overview) addNodes() {
 		if v.unreachable(n.Name) {
 			add(n.Name, v1alpha1.ReasonNodeSilent, mayBeDead, lookAt(n.Name))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.layout.TunnelsDown)) {
+		add(name, v1alpha1.ExcludedFaulty, v.layout.TunnelsDown[name], lookAtTunnels(name))
 	}
 	for _, l := range sorted(v.objects.Leases) {
 		n := objects.Named(v.objects.Nodes, l.Name)

@@ -4,13 +4,17 @@ package explain
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -21,15 +25,19 @@ const maxSame = 3
 // allocate.
 func (v *overview) addServices() {
 	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
-	count := map[string]int{}
+	count, options, partly := map[string]int{}, v.objects.ServiceOptions(), v.withoutEndpoint()
 	for _, s := range sorted(v.objects.Services) {
-		if !convert.Ours(s, v.objects.Options()) {
+		if !convert.Ours(s, options) {
 			continue
 		}
 		v.out.Services++
 		c, state := conditionOf(s)
 		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
 			v.out.Announced++
+		}
+		if f := partly[world.Key{Namespace: s.Namespace, Name: s.Name}]; c == nil && f != 0 {
+			c, state = &metav1.Condition{Reason: ReasonEndpointsNotReady,
+				Message: fmt.Sprintf("not reachable over %s: no %[1]s endpoint takes connections", f)}, Warning
 		}
 		if c == nil {
 			continue
@@ -46,6 +54,30 @@ func (v *overview) addServices() {
 	for reason, n := range more {
 		v.out.Findings[last[reason]].Object += fmt.Sprintf(" and %d more", n)
 	}
+}
+
+// withoutEndpoint returns the Services with addresses of both families of which one has no endpoint that takes
+// connections, with this family. They are announced all the same.
+func (v *overview) withoutEndpoint() map[world.Key]world.Family {
+	partly := map[world.Key]world.Family{}
+	for _, s := range v.world.Services {
+		idle := []world.Family{}
+		for _, f := range []world.Family{world.IPv4, world.IPv6} {
+			has := slices.ContainsFunc(s.Assigned, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
+			taken := false
+			for range plan.Endpoints(s, f) {
+				taken = true
+				break
+			}
+			if has && !taken {
+				idle = append(idle, f)
+			}
+		}
+		if len(idle) == 1 && len(s.Assigned) > 1 {
+			partly[s.Key] = idle[0]
+		}
+	}
+	return partly
 }
 
 // conditionOf returns what a Service should not have, nil if there is nothing.

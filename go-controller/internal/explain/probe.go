@@ -36,11 +36,11 @@ type Probe struct {
 // maxTargets bounds how many connections a probe opens.
 const maxTargets = 16
 
-// Targets returns the addresses and TCP ports of a Service that a probe connects to, at most 16. UDP and SCTP have no
-// answer that says whether a pod got what was sent, or need more than a socket.
-func Targets(s *corev1.Service, from netip.Addr) (to []netip.AddrPort) {
+// Targets returns the addresses and TCP ports of a Service that a probe connects to, at most 16: those that a question
+// is about. UDP and SCTP have no answer that says whether a pod got what was sent, or need more than a socket.
+func Targets(s *corev1.Service, q *Question) (to []netip.AddrPort) {
 	for _, a := range convert.Assigned(s) {
-		if from.IsValid() && a.Is4() != from.Unmap().Is4() {
+		if !q.about(a) {
 			continue
 		}
 		for i := range s.Spec.Ports {

@@ -23,6 +23,8 @@ type Route struct {
 	Nodes []string `json:"nodes,omitempty"`
 	Idle  []string `json:"idle,omitempty"`
 	Peers []string `json:"peers,omitempty"`
+	// NotWithdrawn are nodes of which FRR advertises the address although they should not.
+	NotWithdrawn []string `json:"notWithdrawn,omitempty"`
 }
 
 // Routes returns the addresses that BGPAdvertisements select, in the order of Services and addresses. Which nodes
@@ -38,7 +40,7 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 			if !survey.Takes(s, a) {
 				continue
 			}
-			r := Route{Address: a, Service: s.Key.String()}
+			r := Route{Address: a, Service: s.Key.String(), NotWithdrawn: survey.Overdue(s, a)}
 			if by := survey.Of(s, a); by != nil {
 				r.Nodes, r.Idle, r.Peers = by.Nodes, by.Idle, by.Peers
 			}

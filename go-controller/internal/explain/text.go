@@ -25,13 +25,19 @@ func (r *Result) Text(paint Paint, width int) string {
 	if slices.ContainsFunc(r.Links, func(l Link) bool { return l.Name == LinkProbe && l.State == OK }) {
 		answer = "reachable from this machine"
 	}
+	if len(r.Families) > 0 {
+		answer = familiesText(r.Families)
+	}
 	if n := r.warnings(); n > 0 {
 		state, answer = Warning, fmt.Sprintf("%s, with %s", answer, world.Count(n, "warning"))
 	}
-	switch r.Reachable {
-	case No:
+	switch {
+	case r.Reachable == Yes:
+	case len(r.Families) > 0:
+		state, answer = Broken, familiesText(r.Families)
+	case r.Reachable == No:
 		state, answer = Broken, "not reachable"
-	case Maybe:
+	case r.Reachable == Maybe:
 		state, answer = Unknown, "not known to be reachable"
 	}
 	if r.FirstBroken != nil && r.FirstBroken.Name == LinkProbe {

@@ -15,6 +15,13 @@ const (
 	Version = "v1beta1"
 )
 
+// LabelPeer is the label of FRRConfigurations of ours. The value is the name of the BGPPeer, or as much of it as a
+// label can have; AnnotationPeer always has the name.
+const (
+	LabelPeer      = "slb.k8s.ovn.org/bgp-peer"
+	AnnotationPeer = "slb.k8s.ovn.org/bgp-peer"
+)
+
 // Spec is the spec of an FRRConfiguration.
 type Spec struct {
 	BGP          BGP      `json:"bgp,omitzero"`

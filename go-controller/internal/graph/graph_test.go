@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 )
 
 const cluster = `

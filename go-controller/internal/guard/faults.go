@@ -14,11 +14,19 @@ import (
 // that time, and does not move shards back and forth.
 const recovery = 3 * time.Second
 
-// uplinkFaults returns the faults of the networks on which every link has lost its carrier, by network. A network
-// without links, or with a link that may work, has no fault.
+// uplinkFaults returns the faults of the networks whose bridge does not exist or has no port that could lead out of the
+// node, or on which every link has lost its carrier, by network. A network with a link that may work has no fault, and
+// neither has one that is reached through another bridge.
 func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
 	faults := map[string]string{}
 	for network, uplinks := range networks {
+		switch {
+		case uplinks.Missing:
+			faults[network] = fmt.Sprintf("bridge %s, which should lead to network %s, does not exist", uplinks.Bridge, network)
+		case uplinks.Isolated:
+			faults[network] = fmt.Sprintf("bridge %s, which should lead to network %s, has no interface of the node as a port",
+				uplinks.Bridge, network)
+		}
 		var names []string
 		for _, link := range uplinks.Links {
 			if link.NoCarrier {

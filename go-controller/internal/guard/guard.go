@@ -55,6 +55,7 @@ type Guard struct {
 	vswitch       *ovn.Switch
 	changed       chan struct{}
 	bridges       *bridges
+	tunnels       *tunnels
 	leases        coordinationclient.LeaseInterface
 	report        *nodelease.Reporter
 	addressProber *addressProber
@@ -88,6 +89,14 @@ func New(o Options) (*Guard, error) {
 	g.bridges = newBridges(g.vswitch.Networks, o.Switch, func(found map[string]convert.Localnet) {
 		write(g.report, v1alpha1.AnnotationLocalnets, found, anyStale(found))
 	})
+	g.tunnels = &tunnels{
+		read: g.vswitch.Tunnels,
+		isGateway: func() bool {
+			networks, _ := g.vswitch.Networks()
+			return hasLocalnets(networks)
+		},
+		report: g.reportTunnels,
+	}
 	g.addressProber = newAddressProber(g.vswitch.Networks, func(
 		found map[netip.Addr]convert.ConflictReport, probed []string,
 	) {
@@ -127,6 +136,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { _ = g.vswitch.Run(ctx) }) // ends only with the context
 	running.Go(func() { g.watch(ctx) })
 	running.Go(func() { g.bridges.run(ctx) })
+	running.Go(func() { g.tunnels.run(ctx) })
 	running.Go(func() { g.addressProber.run(ctx) })
 	running.Go(func() { g.announcer.run(ctx) })
 	running.Go(func() {

@@ -13,14 +13,20 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 )
 
-// A network is lost when its last link is lost.
+// A network is lost when its last link is lost, and when no port or no bridge is left.
 func TestLostNetworks(t *testing.T) {
 	got := uplinkFaults(map[string]ovn.Uplinks{
 		"lost":     {Bridge: "br-a", Links: []ovn.Uplink{{Name: "eno1", NoCarrier: true}, {Name: "eno2", NoCarrier: true}}},
 		"one-left": {Bridge: "br-b", Links: []ovn.Uplink{{Name: "eno3", NoCarrier: true}, {Name: "eno4"}}},
-		"inside":   {Bridge: "br-c"},
+		"chained":  {Bridge: "br-c"},
+		"isolated": {Bridge: "br-d", Isolated: true},
+		"missing":  {Bridge: "br-e", Missing: true},
 	})
-	want := map[string]string{"lost": "no carrier on eno1, eno2, which connects bridge br-a to network lost"}
+	want := map[string]string{
+		"lost":     "no carrier on eno1, eno2, which connects bridge br-a to network lost",
+		"isolated": "bridge br-d, which should lead to network isolated, has no interface of the node as a port",
+		"missing":  "bridge br-e, which should lead to network missing, does not exist",
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("lost %v, want %v", got, want)
 	}

@@ -8,7 +8,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // report sets the value of an annotation. The report is urgent unless it is empty.
@@ -24,6 +27,20 @@ func write(r *nodelease.Reporter, annotation string, what any, grave bool) {
 		return
 	}
 	r.Report(annotation, string(text), grave)
+}
+
+// reportTunnels reports the state of OVN's tunnels; nil withdraws it. The report is never urgent: when a node is lost,
+// all others have one to make.
+func (g *Guard) reportTunnels(t *world.Tunnels) {
+	text := ""
+	if t != nil {
+		var err error
+		if text, err = convert.TunnelsReport(*t); err != nil {
+			klog.ErrorS(err, "Failed to encode a report", "annotation", v1alpha1.AnnotationTunnels)
+			return
+		}
+	}
+	g.report.Report(v1alpha1.AnnotationTunnels, text, false)
 }
 
 // onLease returns a handler that calls observe for each version of the node's Lease, and deleted when it was deleted.

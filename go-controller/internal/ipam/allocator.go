@@ -122,14 +122,20 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			al.keep(a, service)
 		}
 		if before.IsValid() && a != before {
-			al.countExchange(before, s.Key.Namespace)
+			al.quotas.exchange(al.poolOf(before), before, s.Key.Namespace)
 		}
 	}
 }
 
 // requestsOtherPool reports whether the Service requests another pool than the one that its address is in. It returns
-// false for an address in no pool, because the Service did not choose to leave its pool.
+// false for an address in no pool, and for one that came from the requested pool and is in another one now, because the
+// Service did not choose to leave its pool.
 func (al *allocator) requestsOtherPool(s *world.Service, has netip.Addr) bool {
+	return al.leftRequestedPool(s, has) && !slices.Contains(s.FromRequested, has)
+}
+
+// leftRequestedPool reports whether an address is in another pool than the requested one.
+func (al *allocator) leftRequestedPool(s *world.Service, has netip.Addr) bool {
 	if s.RequestedPool == "" || al.poolName(has) == "" {
 		return false
 	}
@@ -268,6 +274,8 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Ou
 			msgs.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
 		} else if a == *had.of(f) && al.ineligible[claim{a, service}] {
 			msgs.add(ReasonAddressRetained, al.ineligibleMessage(s, a)+keeps)
+		} else if a == *had.of(f) && al.leftRequestedPool(s, a) && !al.requestsOtherPool(s, a) {
+			msgs.add(ReasonAddressRetained, fmt.Sprintf("address %s is in pool %s now", a, al.poolName(a))+keeps)
 		}
 	}
 	o := Outcome{Reason: msgs.reason, Message: strings.Join(msgs.texts, "; ")}

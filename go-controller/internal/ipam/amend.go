@@ -67,10 +67,7 @@ func (st *state) release(addr netip.Addr, s *world.Service) bool {
 			*load--
 		}
 	}
-	if p.Quota > 0 {
-		st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}]--
-		delete(st.inNamespace, addrInNamespace{addr, s.Key.Namespace})
-	}
+	st.quotas.release(p, addr, s.Key.Namespace)
 	p.freeList(world.FamilyOf(addr)).used--
 	u := st.use[p.Name]
 	if world.FamilyOf(addr) == world.IPv4 {

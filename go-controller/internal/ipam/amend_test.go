@@ -16,8 +16,8 @@ import (
 	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // FuzzAmend adds and removes Services and checks after each step that a new Allocation confirms the amended one.

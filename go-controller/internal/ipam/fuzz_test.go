@@ -3,7 +3,6 @@
 package ipam_test
 
 import (
-	"bytes"
 	"flag"
 	"math/rand/v2"
 	"net/netip"
@@ -14,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // threeShards places IPv4 addresses on three shards, nine consecutive ones on each, so that the last of the examined
@@ -25,21 +24,10 @@ func threeShards(_ string, a netip.Addr) (world.ShardID, bool) {
 	return world.ShardID{Domain: "d", Index: int(b[15]) / 9 % 3}, a.Is4()
 }
 
-// property checks one property of random snapshots: a few hundred of them in a plain go test.
+// property checks one property of random snapshots.
 func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
 	f.Helper()
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		seed := make([]byte, 60+r.IntN(200))
-		for i := range seed {
-			seed[i] = byte(r.Uint32())
-		}
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		w, held := worldtest.Random(bytes.Clone(choices))
-		check(t, w, held)
-	})
+	worldtest.Fuzz(f, rand.New(rand.NewPCG(1, 2)), 60, 260, check)
 }
 
 // write writes an outcome into the statuses.
@@ -59,6 +47,12 @@ func show(s *world.Service, o ipam.Outcome) {
 		s.Assigned, s.AssignedHosts = o.Addrs, nil
 	}
 	s.Given, s.HeldExternalIPs = o.Addrs, o.HeldExternal
+	s.FromRequested = slices.DeleteFunc(slices.Clone(s.FromRequested), func(a netip.Addr) bool {
+		return !slices.Contains(o.Addrs, a)
+	})
+	if len(o.Addrs) > 0 && s.RequestedPool != "" && o.Pool == s.RequestedPool {
+		s.FromRequested = append(s.FromRequested, o.Addrs[0])
+	}
 }
 
 func byKey(w *world.Snapshot) map[world.Key]*world.Service {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 

@@ -208,7 +208,7 @@ func (p *pool) addProblem(format string, r netipx.IPRange, other string) {
 		p.unreported++
 		return
 	}
-	if problem := fmt.Sprintf(format, formatRange(r), other); !slices.Contains(p.problems, problem) {
+	if problem := fmt.Sprintf(format, RangeText(r), other); !slices.Contains(p.problems, problem) {
 		p.problems = append(p.problems, problem)
 	}
 }
@@ -313,7 +313,7 @@ const nodeRole, hopRole = "an address of node", "the next hop of node"
 func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, roles ...string) string {
 	for _, r := range p.Exclude {
 		if r.Contains(a) {
-			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, formatRange(r))
+			return fmt.Sprintf("%s: pool %q excludes %s", a, p.Name, RangeText(r))
 		}
 	}
 	if p.AvoidBuggyIPs && buggy(a) {
@@ -377,8 +377,8 @@ func (pi *poolIndex) usedAs(a netip.Addr) string {
 	return ""
 }
 
-// formatRange formats a range as a user would write it.
-func formatRange(r netipx.IPRange) string {
+// RangeText formats a range as a user would write it.
+func RangeText(r netipx.IPRange) string {
 	if r.From() == r.To() {
 		return r.From().String()
 	}

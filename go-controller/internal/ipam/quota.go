@@ -4,12 +4,104 @@ package ipam
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
+// quotas is what namespaces have of pools with a quota. A namespace has an address as long as one of its Services has
+// it, or may get it back after an edit, because its status shows it.
+type quotas struct {
+	// used counts the addresses of a pool that a namespace has. services counts the Services of a namespace that have an
+	// address.
+	used     map[quotaKey]int
+	services map[addrInNamespace]int
+	// reserved are the claims to addresses that the status of the Service shows and that it gives up. untilWritten counts
+	// those of a namespace. To share the address with them only, or to take it back, costs as much as a free one.
+	reserved     map[claim]bool
+	untilWritten map[addrInNamespace]int
+	// listed are the addresses that a Service of a namespace has besides another one, through spec.externalIPs, or would
+	// have again after an edit, because its status still shows them.
+	listed map[addrInNamespace]bool
+}
+
 // quotaKey identifies the usage of a pool by a namespace.
 type quotaKey struct{ pool, namespace string }
+
+type addrInNamespace struct {
+	addr      netip.Addr
+	namespace string
+}
+
+func newQuotas() *quotas {
+	return &quotas{map[quotaKey]int{}, map[addrInNamespace]int{}, map[claim]bool{}, map[addrInNamespace]int{},
+		map[addrInNamespace]bool{}}
+}
+
+// of returns how many addresses of a pool a namespace has.
+func (q *quotas) of(p *pool, namespace string) int { return q.used[quotaKey{p.Name, namespace}] }
+
+// count counts a Service that has an address of a pool, which may have a quota.
+func (q *quotas) count(p *pool, a netip.Addr, namespace string) {
+	if p.Quota == 0 {
+		return
+	}
+	at := addrInNamespace{a, namespace}
+	if q.services[at]++; q.services[at] == 1 {
+		q.used[quotaKey{p.Name, namespace}]++
+	}
+}
+
+// exchange takes an address out of the usage of a namespace, because a Service gets another one for it. It stays taken
+// in this pass, but a Service that shares it now must count: when the next pass begins, it has it alone. p is nil for
+// an address in no pool.
+func (q *quotas) exchange(p *pool, a netip.Addr, namespace string) {
+	at := addrInNamespace{a, namespace}
+	if p == nil || p.Quota == 0 || q.listed[at] {
+		return
+	}
+	if q.services[at]--; q.services[at] == 0 {
+		q.used[quotaKey{p.Name, namespace}]--
+	}
+}
+
+// release takes an address out of the usage of a namespace that no Service has any more.
+func (q *quotas) release(p *pool, a netip.Addr, namespace string) {
+	if p.Quota > 0 {
+		q.used[quotaKey{p.Name, namespace}]--
+		delete(q.services, addrInNamespace{a, namespace})
+	}
+}
+
+// list records that a Service of a namespace has an address besides another one, or may take it back. p is nil for an
+// address in no pool.
+func (q *quotas) list(p *pool, a netip.Addr, namespace string) {
+	if p != nil && p.Quota > 0 {
+		q.listed[addrInNamespace{a, namespace}] = true
+	}
+}
+
+// reserve records that a Service of a namespace gives up an address that its status shows.
+func (q *quotas) reserve(c claim, namespace string) {
+	q.reserved[c] = true
+	q.untilWritten[addrInNamespace{c.addr, namespace}]++
+}
+
+// keep undoes reserve, and reports whether that was called.
+func (q *quotas) keep(c claim, namespace string) bool {
+	if !q.reserved[c] {
+		return false
+	}
+	delete(q.reserved, c)
+	q.untilWritten[addrInNamespace{c.addr, namespace}]--
+	return true
+}
+
+// staysIn reports whether a Service of a namespace has an address of a pool with a quota, and keeps it.
+func (q *quotas) staysIn(a netip.Addr, namespace string) bool {
+	at := addrInNamespace{a, namespace}
+	return q.services[at] > q.untilWritten[at]
+}
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
 // the pool. An address that replaces one of the same pool does not count, unless a Service of the namespace keeps that
@@ -24,19 +116,25 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 		if before == after {
 			continue
 		}
-		if before.IsValid() && st.poolOf(before) == p && !st.listedIn[addrInNamespace{before, namespace}] &&
+		if before.IsValid() && st.poolOf(before) == p && !st.quotas.listed[addrInNamespace{before, namespace}] &&
 			st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && !st.staysIn(after, namespace) {
+		if after.IsValid() && st.poolOf(after) == p && !st.quotas.staysIn(after, namespace) {
 			n++
 		}
 	}
-	return n <= 0 || st.quotaUsed[quotaKey{p.Name, namespace}]+n <= p.Quota
+	return n <= 0 || st.quotas.of(p, namespace)+n <= p.Quota
+}
+
+// isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.
+func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
+	n := st.quotas.services[addrInNamespace{a, st.services[service].Key.Namespace}]
+	return n == 0 || n == 1 && st.holds(a, service)
 }
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.
 func (st *state) quotaMessage(p *pool, s *world.Service) string {
 	return fmt.Sprintf("pool %q: namespace %q has %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
-		s.Key.Namespace, world.Count(st.quotaUsed[quotaKey{p.Name, s.Key.Namespace}], "address"), p.Quota)
+		s.Key.Namespace, world.Count(st.quotas.of(p, s.Key.Namespace), "address"), p.Quota)
 }

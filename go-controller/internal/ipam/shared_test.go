@@ -35,11 +35,16 @@ func sharing(namespace, name string, age int, first, ports, addresses int) *worl
 
 // allocateShared allocates from a pool that serves spec.externalIPs.
 func allocateShared(services ...*world.Service) *Allocation {
-	w := &world.Snapshot{Now: sharedAt, Services: services}
-	w.Pools = []*world.Pool{{Name: "external", ExternalIPs: true, AutoAssign: true, Created: sharedAt,
-		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}
-	return Allocate(w, nil, func(string, netip.Addr) (id world.ShardID, ok bool) { return id, false })
+	return Allocate(snapshotShared(services...), nil, noShard)
 }
+
+func snapshotShared(services ...*world.Service) *world.Snapshot {
+	return &world.Snapshot{Now: sharedAt, Services: services, Pools: []*world.Pool{{Name: "external", ExternalIPs: true,
+		AutoAssign: true, Created: sharedAt,
+		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.60.0.0-10.60.255.255")}}}}
+}
+
+func noShard(string, netip.Addr) (id world.ShardID, ok bool) { return id, false }
 
 // A tenant has Services that share thousands of addresses of spec.externalIPs and have thousands of ports. The work is
 // bounded, Services that had the addresses keep theirs first, and those of other namespaces do not notice.

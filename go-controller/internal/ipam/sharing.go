@@ -173,15 +173,3 @@ func (st *state) shareable(s *world.Service, of sharingGroup) []sharedAddr {
 	}
 	return list[start:]
 }
-
-// staysIn reports whether a Service of a namespace has an address of a pool with a quota, and keeps it.
-func (st *state) staysIn(a netip.Addr, namespace string) bool {
-	at := addrInNamespace{a, namespace}
-	return st.inNamespace[at] > st.untilWritten[at]
-}
-
-// isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.
-func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
-	n := st.inNamespace[addrInNamespace{a, st.services[service].Key.Namespace}]
-	return n == 0 || n == 1 && st.holds(a, service)
-}

@@ -42,18 +42,8 @@ type state struct {
 	cooldowns          map[netip.Addr]*cooldown
 	cooldownsByService map[world.Key][]netip.Addr
 	use                map[string]PoolUsage
-	// quotaUsed counts the addresses of a pool with a quota that a namespace has.
-	quotaUsed map[quotaKey]int
-	// inNamespace counts the Services of a namespace that have an address of a pool with a quota.
-	inNamespace map[addrInNamespace]int
-	// reserved are the claims to addresses that the status of the Service shows and that it gives up. untilWritten counts
-	// those of a namespace. To share the address with them only, or to take it back, costs as much as a free one.
-	reserved     map[claim]bool
-	untilWritten map[addrInNamespace]int
-	// listedIn are the addresses of pools with a quota that a Service of a namespace has besides another one, through
-	// spec.externalIPs, or would have again after an edit, because its status still shows them.
-	listedIn map[addrInNamespace]bool
-	shardOf  func(pool string, a netip.Addr) (world.ShardID, bool)
+	quotas             *quotas
+	shardOf            func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
 	load     map[world.ShardID]*int
@@ -61,11 +51,6 @@ type state struct {
 	// cursorExhausted is set if a free list has free addresses but its cursor has passed them. That happens only after a
 	// release.
 	cursorExhausted bool
-}
-
-type addrInNamespace struct {
-	addr      netip.Addr
-	namespace string
 }
 
 // claim is an address and the index in services of a Service that has it.
@@ -96,11 +81,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),
 		use:                make(map[string]PoolUsage, len(w.Pools)),
-		quotaUsed:          make(map[quotaKey]int),
-		inNamespace:        make(map[addrInNamespace]int),
-		reserved:           make(map[claim]bool),
-		untilWritten:       make(map[addrInNamespace]int),
-		listedIn:           make(map[addrInNamespace]bool),
+		quotas:             newQuotas(),
 		shardOf:            shardOf,
 	}
 	for a, key := range w.Leaving {
@@ -121,56 +102,34 @@ func (st *state) countLeaving(a netip.Addr, namespace string) {
 	if p == nil {
 		return
 	}
-	st.countInNamespace(p, a, namespace)
+	st.quotas.count(p, a, namespace)
 	if p.ExternalIPs {
 		st.externals[namespace]++
-	}
-}
-
-// list records that a Service of a namespace has an address besides another one, or may take it back.
-func (st *state) list(a netip.Addr, namespace string) {
-	if p := st.poolOf(a); p != nil && p.Quota > 0 {
-		st.listedIn[addrInNamespace{a, namespace}] = true
-	}
-}
-
-// countExchange takes an address out of the usage of a namespace, because a Service gets another one for it. It stays
-// taken in this pass, but a Service that shares it now must count: when the next pass begins, it has it alone.
-func (st *state) countExchange(a netip.Addr, namespace string) {
-	p, at := st.poolOf(a), addrInNamespace{a, namespace}
-	if p == nil || p.Quota == 0 || st.listedIn[at] {
-		return
-	}
-	if st.inNamespace[at]--; st.inNamespace[at] == 0 {
-		st.quotaUsed[quotaKey{p.Name, namespace}]--
-	}
-}
-
-// countInNamespace counts a Service that has an address of a pool with a quota.
-func (st *state) countInNamespace(p *pool, a netip.Addr, namespace string) {
-	if p.Quota == 0 {
-		return
-	}
-	at := addrInNamespace{a, namespace}
-	if st.inNamespace[at]++; st.inNamespace[at] == 1 {
-		st.quotaUsed[quotaKey{p.Name, namespace}]++
 	}
 }
 
 // reserve takes an address that a Service gives up, as long as its status shows it.
 func (st *state) reserve(a netip.Addr, service int) {
 	st.take(a, service)
-	st.reserved[claim{a, service}] = true
-	st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]++
+	namespace := st.services[service].Key.Namespace
+	st.quotas.reserve(claim{a, service}, namespace)
+	if p := st.poolOf(a); p != nil && p.ExternalIPs {
+		st.externals[namespace]++
+	}
 }
 
 // keep assigns an address to a Service that may have it already, or that gave it up.
 func (st *state) keep(a netip.Addr, service int) {
 	if !st.holds(a, service) {
 		st.take(a, service)
-	} else if c := (claim{a, service}); st.reserved[c] {
-		delete(st.reserved, c)
-		st.untilWritten[addrInNamespace{a, st.services[service].Key.Namespace}]--
+		return
+	}
+	namespace := st.services[service].Key.Namespace
+	if kept := st.quotas.keep(claim{a, service}, namespace); !kept {
+		return
+	}
+	if p := st.poolOf(a); p != nil && p.ExternalIPs {
+		st.externals[namespace]--
 	}
 }
 
@@ -189,7 +148,7 @@ func (st *state) take(a netip.Addr, service int) {
 		st.ineligible[claim{a, service}] = true
 	}
 	if p != nil {
-		st.countInNamespace(p, a, s.Key.Namespace)
+		st.quotas.count(p, a, s.Key.Namespace)
 	}
 	if st.taken(a) {
 		st.addSharer(st.sharersOf(a), a, service)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"go4.org/netipx"
 
@@ -39,145 +38,6 @@ type twin struct {
 type twinOutcome struct {
 	addrs []netip.Addr
 	pool  string
-}
-
-func older(a, b *world.Pool) bool {
-	return a.Created.Before(b.Created) || a.Created.Equal(b.Created) && a.Name < b.Name
-}
-
-// inPool returns the oldest pool that has the address in its ranges.
-func (t *twin) inPool(a netip.Addr) *world.Pool {
-	var best *world.Pool
-	for _, p := range t.w.Pools {
-		for _, r := range p.Ranges {
-			if r.Contains(a) && (best == nil || older(p, best)) {
-				best = p
-			}
-		}
-	}
-	return best
-}
-
-func (t *twin) blocked(a netip.Addr) bool {
-	for _, n := range t.w.Nodes {
-		if slices.Contains(n.Addrs, a) || slices.Contains(n.NextHops, a) {
-			return true
-		}
-	}
-	_, conflict := t.w.Conflicts[a]
-	if _, leaving := t.w.Leaving[a]; conflict || leaving {
-		return true
-	}
-	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	for _, d := range t.w.Domains {
-		for _, s := range d.Subnets {
-			hosts := s.Prefix.Addr().BitLen() - s.Prefix.Bits()
-			last := a.Is4() && a == netipx.PrefixLastIP(s.Prefix)
-			if a == s.Gateway || hosts > 1 && (a == s.Prefix.Addr() || last) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// freeAddrs returns the addresses of a family that a pool may allocate, in order.
-func (t *twin) freeAddrs(p *world.Pool, f world.Family) []netip.Addr {
-	var list []netip.Addr
-	for _, r := range p.Ranges {
-		if world.FamilyOf(r.From()) != f {
-			continue
-		}
-		for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
-			excluded := slices.ContainsFunc(p.Exclude, func(r netipx.IPRange) bool { return r.Contains(a) })
-			ends := a.String()
-			bad := p.AvoidBuggyIPs && f == world.IPv4 && (strings.HasSuffix(ends, ".0") || strings.HasSuffix(ends, ".255"))
-			if t.inPool(a) == p && !excluded && !bad && !t.blocked(a) && t.waitsFor(a) == (world.Key{}) &&
-				!slices.Contains(list, a) {
-				list = append(list, a)
-			}
-		}
-	}
-	return list
-}
-
-// waitsFor returns the Service that the pool of an address reserves it for: of several, the first one.
-func (t *twin) waitsFor(a netip.Addr) world.Key {
-	if p := t.inPool(a); p != nil {
-		for _, r := range p.Reservations {
-			if slices.Contains(r.Addrs, a) {
-				return r.Service
-			}
-		}
-	}
-	return world.Key{}
-}
-
-// unreserved returns the same snapshot with pools without reservations.
-func (t *twin) unreserved() *twin {
-	return t.withPools(func(p *world.Pool) { p.Reservations = nil })
-}
-
-// givable reports whether the pool of an address would allocate it to the Service if it were free.
-func (t *twin) givable(s *world.Service, a netip.Addr) bool {
-	p, waiter := t.inPool(a), t.waitsFor(a)
-	switch {
-	case !gives(p):
-		return false
-	case waiter == (world.Key{}):
-		return admits(p, s) && slices.Contains(t.freeAddrs(p, world.FamilyOf(a)), a)
-	}
-	u := t.unreserved()
-	return waiter == s.Key && slices.Contains(u.freeAddrs(u.inPool(a), world.FamilyOf(a)), a)
-}
-
-// waiting returns the address that is reserved for a Service.
-func (t *twin) waiting(s *world.Service, f world.Family) netip.Addr {
-	for _, p := range slices.SortedFunc(slices.Values(t.w.Pools), t.inTurn) {
-		for _, r := range p.Reservations {
-			for _, a := range r.Addrs {
-				if world.FamilyOf(a) == f && t.inPool(a) == p && t.waitsFor(a) == s.Key &&
-					(s.RequestedPool == "" || s.RequestedPool == p.Name) {
-					return a
-				}
-			}
-		}
-	}
-	return netip.Addr{}
-}
-
-func (t *twin) free(p *world.Pool, f world.Family) []netip.Addr {
-	return slices.DeleteFunc(t.freeAddrs(p, f), func(a netip.Addr) bool {
-		return t.holder[a] != nil || len(t.cooldownFor(a)) > 0
-	})
-}
-
-// best returns the free address, among the first sixteen, whose shard has the fewest addresses.
-func (t *twin) best(p *world.Pool, f world.Family) netip.Addr {
-	load := map[world.ShardID]int{}
-	for a := range t.holder {
-		name := ""
-		if p := t.inPool(a); p != nil {
-			name = p.Name
-		}
-		if id, ok := t.shardOf(name, a); ok {
-			load[id]++
-		}
-	}
-	of := func(a netip.Addr) int {
-		id, ok := t.shardOf(p.Name, a)
-		if !ok {
-			return 0
-		}
-		return load[id]
-	}
-	free := t.free(p, f)
-	free = free[:min(16, len(free))]
-	return slices.MinFunc(free, func(a, b netip.Addr) int { return of(a) - of(b) })
 }
 
 func wants(s *world.Service) []world.Family {
@@ -354,7 +214,7 @@ func (t *twin) serve(s *world.Service, has map[world.Family]netip.Addr) map[worl
 }
 
 func (t *twin) elsewhere(s *world.Service, a netip.Addr) bool {
-	if s.RequestedPool == "" || t.inPool(a) == nil {
+	if s.RequestedPool == "" || t.inPool(a) == nil || slices.Contains(s.FromRequested, a) {
 		return false
 	}
 	p := t.named(s.RequestedPool)

@@ -11,8 +11,21 @@ import (
 // changes are the changes since the last call of Facts.Changes or Facts.Snapshot.
 type changes struct {
 	services map[world.Key]world.Change
-	// others reports whether anything other than Services changed.
+	// reports are the nodes whose reports have changed only in what Changes returns of them.
+	reports map[string]bool
+	// others reports whether anything else changed.
 	others bool
+}
+
+// Changes are the changes since the last call of Facts.Changes or Facts.Snapshot.
+type Changes struct {
+	Services map[world.Key]world.Change
+	// Applied and Probed are of the newest reports that differ only in which versions of ServicePlans the agent has
+	// applied, and in which probe requests the guard has completed, by node.
+	Applied map[string]*world.ZoneAgent
+	Probed  map[string][]string
+	// Others reports whether anything else changed.
+	Others bool
 }
 
 func (c *changes) add(key world.Key, was, is *world.Service, specChanged bool) {
@@ -27,15 +40,31 @@ func (c *changes) add(key world.Key, was, is *world.Service, specChanged bool) {
 	c.services[key] = world.Change{Was: was, Is: is, SpecChanged: specChanged}
 }
 
-// Changes returns the changes of Services since the last call of Changes or Snapshot, and reports whether anything else
-// changed.
-func (f *Facts) Changes() (services map[world.Key]world.Change, others bool) {
+func (c *changes) addReport(node string) {
+	if c.reports == nil {
+		c.reports = map[string]bool{}
+	}
+	c.reports[node] = true
+}
+
+// Changes returns the changes since the last call of Changes or Snapshot.
+func (f *Facts) Changes() Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readEndpoints()
 	c := f.changes
 	f.changes = changes{}
-	return c.services, c.others
+	out := Changes{Services: c.services, Others: c.others, Applied: map[string]*world.ZoneAgent{},
+		Probed: map[string][]string{}}
+	for name := range c.reports {
+		if r := f.reports[name]; r != nil {
+			out.Probed[name] = r.Probed
+			if r.Zone != nil {
+				out.Applied[name] = r.Zone
+			}
+		}
+	}
+	return out
 }
 
 // PutBack returns changes that were taken and are to be applied later, so that the next call of Changes returns them

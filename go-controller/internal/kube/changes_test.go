@@ -57,16 +57,16 @@ func TestChangesReportKindOfServiceChange(t *testing.T) {
 				snapshot(f)
 			}
 			test.do(f)
-			changes, others := f.Changes()
-			got, reported := changes[web]
-			if others != test.others || reported != (test.want != nil) {
-				t.Fatalf("changes %+v, others %t", changes, others)
+			changes := f.Changes()
+			got, reported := changes.Services[web]
+			if changes.Others != test.others || reported != (test.want != nil) {
+				t.Fatalf("changes %+v", changes)
 			}
 			if reported && ((got.Was == nil) != (test.want.Was == nil) || (got.Is == nil) != (test.want.Is == nil) ||
 				got.SpecChanged != test.want.SpecChanged) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
-			if changes, others := f.Changes(); len(changes) > 0 || others {
+			if changes := f.Changes(); len(changes.Services) > 0 || changes.Others {
 				t.Errorf("reported again: %+v", changes)
 			}
 		})
@@ -83,21 +83,21 @@ func TestChangesThatArePutBackComeAgain(t *testing.T) {
 	f.setService(nil, plain)
 	snapshot(f)
 	f.setEndpoints(nil, endpointsAt("a", "10.244.0.1"))
-	taken, _ := f.Changes()
+	taken := f.Changes().Services
 	f.PutBack(taken)
-	again, _ := f.Changes()
+	again := f.Changes().Services
 	if len(again) != 1 || again[web] != taken[web] {
 		t.Errorf("changes %+v, want %+v", again, taken)
 	}
 	f.setService(plain, edited)
 	f.PutBack(taken)
-	later, _ := f.Changes()
+	later := f.Changes().Services
 	if c := later[web]; len(later) != 1 || c.Was != taken[web].Was || c.Is == taken[web].Is || !c.SpecChanged {
 		t.Errorf("changes %+v since %+v", later, taken)
 	}
 	f.PutBack(taken)
 	snapshot(f)
-	if left, _ := f.Changes(); len(left) > 0 {
+	if left := f.Changes().Services; len(left) > 0 {
 		t.Errorf("changes %+v after a snapshot that contains them", left)
 	}
 }

@@ -72,7 +72,7 @@ func TestEndpointsAreReadOnce(t *testing.T) {
 	for _, e := range all {
 		f.setEndpoints(nil, e)
 	}
-	changed, _ := f.Changes()
+	changed := f.Changes().Services
 	runtime.ReadMemStats(&after)
 	change := changed[world.Key{Namespace: "shop", Name: "web"}]
 	if change.Is == nil || len(change.Is.Slices) != n || len(change.Was.Slices) != 0 {

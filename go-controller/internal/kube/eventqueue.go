@@ -38,7 +38,7 @@ type event struct {
 // eventQueue contains the Events that are not yet written. The zero value is empty.
 type eventQueue struct {
 	mu      sync.Mutex
-	waiting turns[event]
+	waiting fairQueue[event]
 	// drops is set from the first Event that is dropped until half of the queue is empty.
 	drops bool
 	// later are Events that are dropped if what they report is over after claimDelay, by the UID of their object.

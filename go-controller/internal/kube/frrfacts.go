@@ -21,6 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 const (
@@ -43,6 +44,8 @@ type frrFacts struct {
 	sessions  map[string]frr.SessionStateStatus
 	passwords map[string]string
 	refused   map[string]string
+	// routeAdvertisements are the objects of OVN-Kubernetes, by name.
+	routeAdvertisements map[string]*frr.RouteAdvertisements
 	// read are the conversions of the FRRConfigurations that have not changed since, nor has any Node.
 	read map[string]*world.FRRConfiguration
 }
@@ -53,7 +56,7 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 	facts.frr = frrFacts{namespace: ours.FRRNamespace, state: w.frrState,
 		configurations: map[string]*frr.Configuration{}, nodes: map[string]*world.FRRNode{},
 		sessions: map[string]frr.SessionStateStatus{}, passwords: map[string]string{},
-		read: map[string]*world.FRRConfiguration{}}
+		read: map[string]*world.FRRConfiguration{}, routeAdvertisements: map[string]*frr.RouteAdvertisements{}}
 	facts.mu.Unlock()
 	add := func(resource string, forget func(), open func() cache.Controller) {
 		lost := func() { // with the kind, its objects are gone
@@ -78,6 +81,18 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
 		return newInformer(secrets, &corev1.Secret{}, trimmedSecret, facts.setFRRSecret)
 	})
+	w.routeAdvertisements = newDiscovered(kube, frr.RouteAdvertisementsResource(), frrPause, func() cache.Controller {
+		return newInformer(ours.FRR.RouteAdvertisements, &frr.RouteAdvertisements{}, whole[*frr.RouteAdvertisements],
+			facts.setRouteAdvertisements)
+	}, facts.forgetRouteAdvertisements, func() {})
+}
+
+// frrKinds returns all kinds that are read because frr-k8s is used.
+func (w *Watch) frrKinds() []*discovered {
+	if w.routeAdvertisements == nil {
+		return w.frr
+	}
+	return append(slices.Clip(w.frr), w.routeAdvertisements)
 }
 
 // passwordSecrets lists and watches only Secrets of the type for passwords: the namespace of frr-k8s has others, too.
@@ -102,7 +117,7 @@ func (s passwordSecrets) IsWatchListSemanticsUnSupported() bool {
 func (w *Watch) waitForFRR(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, frrSyncLatest)
 	defer cancel()
-	for _, d := range w.frr {
+	for _, d := range w.frrKinds() {
 		select {
 		case <-ctx.Done():
 			return
@@ -220,6 +235,24 @@ func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
 	})
 }
 
+func (f *Facts) setRouteAdvertisements(old, now *frr.RouteAdvertisements) {
+	f.replaceFRR(func() bool {
+		delete(f.frr.routeAdvertisements, cmp.Or(now, old).Name)
+		if now != nil {
+			f.frr.routeAdvertisements[now.Name] = now
+		}
+		return old == nil || now == nil || !frrapi.Equal(&old.Spec, &now.Spec)
+	})
+}
+
+// forgetRouteAdvertisements removes all, when the kind was removed.
+func (f *Facts) forgetRouteAdvertisements() {
+	f.replaceFRR(func() bool {
+		clear(f.frr.routeAdvertisements)
+		return true
+	})
+}
+
 // SetFRRRefused stores why the API server refused the last writes, by peer.
 func (f *Facts) SetFRRRefused(refused map[string]string) {
 	f.replaceFRR(func() bool {
@@ -249,6 +282,13 @@ func (f *Facts) readFRR() *world.FRR {
 		}
 		out.Configurations = append(out.Configurations, f.frr.read[name])
 	}
+	var peers []string
+	for name, p := range f.bgp.peers {
+		if p.Spec.Backend == v1alpha1.BackendFRRK8s {
+			peers = append(peers, name)
+		}
+	}
+	out.Selecting = frr.Selecting(slices.Collect(maps.Values(f.frr.routeAdvertisements)), peers)
 	for _, name := range sortedKeys(f.frr.sessions) {
 		s := f.frr.sessions[name]
 		if s.VRF != "" {

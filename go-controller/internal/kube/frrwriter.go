@@ -4,29 +4,25 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-const (
-	// frrWritePause is the minimum time between two rounds of writes, and thus between two writes of an FRRConfiguration.
-	// frr-k8s itself waits for 3 s before it reloads FRR. It grows up to frrMaxPause while writes fail.
-	frrWritePause, frrMaxPause = 3 * time.Second, time.Minute
-	// keepRounds is in how many rounds objects that are no longer desired are kept because others of their peer could not
-	// be written: these may have the same prefixes.
-	keepRounds = 3
-)
+// frrWritePause is the minimum time between two rounds of writes, and thus between two writes of an FRRConfiguration.
+// frr-k8s itself waits for 3 s before it reloads FRR. It grows up to frrMaxPause while writes fail.
+const frrWritePause, frrMaxPause = 3 * time.Second, time.Minute
 
 // FRRWriter makes the FRRConfigurations of ours as desired.
 type FRRWriter struct {
@@ -39,9 +35,6 @@ type FRRWriter struct {
 	want []frrk8s.Object
 	// known means that want has been decided with all objects of frr-k8s.
 	known bool
-
-	// failed is in how many rounds in a row a write for a peer failed. It is used by Run only.
-	failed map[string]int
 }
 
 // NewFRRWriter returns a writer for the objects in facts, or nil if frr-k8s is not used.
@@ -49,8 +42,7 @@ func NewFRRWriter(ours *Clients, facts *Facts, wrote Wrote) *FRRWriter {
 	if ours.FRR == nil {
 		return nil
 	}
-	return &FRRWriter{clients: ours.FRR, facts: facts, wrote: wrote, wake: make(chan struct{}, 1),
-		failed: map[string]int{}}
+	return &FRRWriter{clients: ours.FRR, facts: facts, wrote: wrote, wake: make(chan struct{}, 1)}
 }
 
 // Set replaces the desired objects. Unless known is set, nothing is written until the next call.
@@ -67,31 +59,15 @@ func (w *FRRWriter) Set(want []frrk8s.Object, known bool) {
 // Run writes until the context ends.
 func (w *FRRWriter) Run(ctx context.Context) {
 	pause := frrWritePause
-	again := time.NewTimer(0)
-	defer again.Stop()
-	again.Stop()
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-rest.C:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.wake:
-		case <-again.C:
-		}
+	Rounds(ctx, w.wake, func() (rest, again time.Duration) {
 		if w.write(ctx) {
 			pause = frrWritePause
-		} else {
-			again.Reset(pause)
-			pause = min(2*pause, frrMaxPause)
+			return frrWritePause, 0
 		}
-		rest.Reset(frrWritePause)
-	}
+		again = pause
+		pause = min(2*pause, frrMaxPause)
+		return frrWritePause, again
+	})
 }
 
 // write performs one round of writes. It returns false if some failed.
@@ -105,10 +81,10 @@ func (w *FRRWriter) write(ctx context.Context) bool {
 	if !known || !now.Available() {
 		return true
 	}
-	changes := frrk8s.Diff(want, now.Configurations)
-	peers := map[string]string{}
+	changes := frrk8s.Diff(want, now)
+	there := map[string]*world.FRRConfiguration{}
 	for _, c := range now.Configurations {
-		peers[c.Name] = c.Peer
+		there[c.Name] = c
 	}
 	refused, ok := map[string]string{}, true
 	note := func(peer, name string, err error) {
@@ -127,35 +103,57 @@ func (w *FRRWriter) write(ctx context.Context) bool {
 			klog.ErrorS(err, "Failed to write FRRConfiguration, will retry", "name", name)
 		}
 	}
-	for _, name := range changes.Before {
-		note(peers[name], name, w.delete(ctx, name))
-	}
-	for _, o := range changes.Put {
-		note(o.Peer, o.Name, w.put(ctx, o, slices.Contains(changes.Before, o.Name)))
-	}
-	for peer := range w.failed {
-		if refused[peer] == "" {
-			delete(w.failed, peer)
-		}
-	}
-	for peer := range refused {
-		w.failed[peer]++
-	}
-	for _, name := range changes.After {
-		if peer := peers[name]; refused[peer] == "" || w.failed[peer] > keepRounds {
-			note(peer, name, w.delete(ctx, name))
-		}
-	}
+	ok = w.apply(ctx, &changes, there, note) && ok
 	if ctx.Err() == nil {
 		w.facts.SetFRRRefused(refused)
 	}
 	return ok
 }
 
+// apply makes changes of objects that are there. It returns false if some of them have to wait: no route is taken away
+// as long as the object that is to have it instead is not written. A deletion is never refused.
+func (w *FRRWriter) apply(ctx context.Context, changes *frrk8s.Changes, there map[string]*world.FRRConfiguration,
+	note func(peer, name string, err error)) bool {
+	for _, name := range changes.Before {
+		note(there[name].Peer, name, w.delete(ctx, name))
+	}
+	done, written := true, map[string]bool{}
+	put := func(step frrk8s.Step, name string, o frrk8s.Object) {
+		var err error
+		if step != frrk8s.Keep {
+			err = w.put(ctx, o, slices.Contains(changes.Before, name))
+			written[name] = true
+			note(o.Peer, name, err)
+		}
+		if step != frrk8s.Write || err != nil {
+			changes.Left.Add(name)
+			done = false
+		}
+	}
+	for _, o := range changes.Put {
+		step, next := changes.Next(&o, there[o.Name])
+		put(step, o.Name, next)
+	}
+	for _, name := range changes.After {
+		switch step, next := changes.Next(nil, there[name]); {
+		case step == frrk8s.Delete:
+			note(there[name].Peer, name, w.delete(ctx, name))
+		case !written[name]:
+			put(step, name, next)
+		}
+	}
+	return done
+}
+
 func (w *FRRWriter) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	err := w.clients.Configurations.Delete(ctx, name, metav1.DeleteOptions{})
+	have, ok := w.facts.FRRConfiguration(name)
+	if !ok || !isOurs(have) {
+		return nil
+	}
+	err := w.clients.Configurations.Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if errors.IsNotFound(err) {
 		return nil
 	}
@@ -169,11 +167,15 @@ func (w *FRRWriter) put(ctx context.Context, o frrk8s.Object, deleted bool) erro
 	next := &frr.Configuration{Spec: o.Spec}
 	next.Name = o.Name
 	have, ok := w.facts.FRRConfiguration(o.Name)
-	if ok && !deleted {
-		next.ObjectMeta = *have.ObjectMeta.DeepCopy() //nolint:staticcheck // that of the metadata, not of the object
+	switch {
+	case !ok || deleted:
+	case !isOurs(have):
+		return fmt.Errorf("an object of others has this name, without the label %s: rename or delete it", frrapi.LabelPeer)
+	default:
+		have.DeepCopyInto(&next.ObjectMeta)
 	}
-	next.Labels, next.Annotations = withKey(next.Labels, frr.LabelPeer, labelValue(o.Peer)),
-		withKey(next.Annotations, frr.AnnotationPeer, o.Peer)
+	next.Labels, next.Annotations = withKey(next.Labels, frrapi.LabelPeer, frr.LabelValue(o.Peer)),
+		withKey(next.Annotations, frrapi.AnnotationPeer, o.Peer)
 	var err error
 	if ok && !deleted {
 		_, err = w.clients.Configurations.Update(ctx, next, metav1.UpdateOptions{})
@@ -183,6 +185,12 @@ func (w *FRRWriter) put(ctx context.Context, o frrk8s.Object, deleted bool) erro
 	return err
 }
 
+// isOurs reports whether an object may be changed and deleted.
+func isOurs(c *frr.Configuration) bool {
+	_, ours := c.Labels[frrapi.LabelPeer]
+	return ours
+}
+
 func withKey(of map[string]string, key, value string) map[string]string {
 	out := maps.Clone(of)
 	if out == nil {
@@ -190,9 +198,4 @@ func withKey(of map[string]string, key, value string) map[string]string {
 	}
 	out[key] = value
 	return out
-}
-
-// labelValue returns the name of a peer as far as a label can have it.
-func labelValue(peer string) string {
-	return strings.TrimRight(peer[:min(len(peer), validation.LabelValueMaxLength)], "-.")
 }

@@ -33,17 +33,22 @@ type loader struct {
 }
 
 // LoadObjects reads the objects of the whole cluster once, for commands. With a Service, it reads only this Service and
-// its EndpointSlices of these kinds. Resources that the user may not list are in Objects.Unread.
+// its EndpointSlices of these kinds; with a key without a name, only those of the namespace. Resources that the user
+// may not list are in Objects.Unread.
 func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, service *world.Key) (*objects.Objects,
 	error) {
 	l := &loader{core: core, ours: ours, out: &objects.Objects{}}
 	var g errgroup.Group // Not one that cancels the others after an error: client-go logs canceled requests as errors.
+	namespace := metav1.NamespaceAll
 	if service != nil {
+		namespace = service.Namespace
+	}
+	if service != nil && service.Name != "" {
 		g.Go(func() error { return l.loadService(ctx, *service) })
 	} else {
-		g.Go(func() error { return list(ctx, l, "services", core.CoreV1().Services("").List, &l.out.Services) })
+		g.Go(func() error { return list(ctx, l, "services", core.CoreV1().Services(namespace).List, &l.out.Services) })
 		g.Go(func() error {
-			return list(ctx, l, "endpointslices", core.DiscoveryV1().EndpointSlices("").List, &l.out.Slices)
+			return list(ctx, l, "endpointslices", core.DiscoveryV1().EndpointSlices(namespace).List, &l.out.Slices)
 		})
 	}
 	g.Go(func() error { return list(ctx, l, "nodes", core.CoreV1().Nodes().List, &l.out.Nodes) })

@@ -133,7 +133,7 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, announced V
 			"spec.disabled is true: the pool allocates no new addresses"}
 	case use.Available4 == 0 && use.Available6 == 0:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, exhausted(use)}
-	case announced.Status != metav1.ConditionTrue:
+	case announced.Status != metav1.ConditionTrue || announced.Reason != "":
 		return announced
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}

@@ -31,7 +31,7 @@ type job struct {
 // thousands of Services. The zero value is ready to use.
 type priorityQueue struct {
 	// high and low are used by the work queue, under its lock.
-	high, low turns[job]
+	high, low fairQueue[job]
 	// sinceLow counts the jobs that were taken from high since the last one from low.
 	sinceLow int
 	// busy is the number of condition writes in progress.

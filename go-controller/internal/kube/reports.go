@@ -26,12 +26,15 @@ type report struct {
 	expiry *time.Timer
 }
 
-// equal reports whether two reports are equal except for the version of ServicePlans that the agent has applied.
+// equal reports whether two reports are equal, except that the guard has completed other probe requests, and that the
+// agent has applied other versions of ServicePlans. What an agent in difficulties has to apply again no longer counts
+// as applied, although it may still be there.
 func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
-		maps.Equal(r.Conflicts, o.Conflicts) && slices.Equal(r.Probed, o.Probed) &&
+		maps.Equal(r.Conflicts, o.Conflicts) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
-		r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone))
+		r.Tunnels.Equal(o.Tunnels) && r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone) &&
+		(r.Zone == nil || r.Zone.Applied <= o.Zone.Applied || o.Zone.IsHealthy()))
 }
 
 // setReport stores the report in a Lease. Heartbeats and our own probe requests do not wake the controller. Only a
@@ -65,20 +68,27 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := !was.equal(is) || silent || f.awaited(was, is)
-	f.changes.others = f.changes.others || relevant
+	relevant := !was.equal(is) || silent
+	if relevant {
+		f.changes.others = true
+	} else if is != nil && (appliedOthers(was, is) || !slices.Equal(was.Probed, is.Probed)) {
+		f.changes.addReport(name) // Also if no status awaits it: it may be known only soon that one does.
+		relevant = !slices.Equal(was.Probed, is.Probed) || f.awaited(was, is)
+	}
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()
 	}
 }
 
-// awaited reports whether the agent of a zone has applied ServicePlans that a status awaits.
+// appliedOthers reports whether the agent of a zone has applied other versions of ServicePlans.
+func appliedOthers(was, is *report) bool {
+	return was != nil && is != nil && was.Zone != nil && is.Zone != nil && was.Zone.Applied != is.Zone.Applied
+}
+
+// awaited reports whether a status awaits versions of ServicePlans that were applied since.
 func (f *Facts) awaited(was, is *report) bool {
-	if f.hooks.Awaited == nil || was == nil || is == nil || was.Zone == nil || is.Zone == nil {
-		return false
-	}
-	return was.Zone.Applied != is.Zone.Applied && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
+	return f.hooks.Awaited != nil && appliedOthers(was, is) && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
 }
 
 // remaining returns how long a report is valid from now on. The first report that is seen may have expired before this

@@ -97,6 +97,44 @@ func TestReportsOfGuards(t *testing.T) {
 	})
 }
 
+// What a guard reports of OVN's tunnels counts while its Lease is renewed, with or without an agent, and a change wakes
+// the controller.
+func TestReportsOfTunnelsExpire(t *testing.T) {
+	for _, zone := range []string{"", `{"bridges":{"physnet":"br-ex"}}`} {
+		synctest.Test(t, func(t *testing.T) {
+			f, _ := counted()
+			f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+			var wakes atomic.Int32
+			f.hooks.Wake = func() { wakes.Add(1) }
+			reported := func(tunnels string) *coordinationv1.Lease {
+				lease := leaseOf(t, convert.Report{})
+				lease.Annotations[v1alpha1.AnnotationTunnels] = tunnels
+				if zone != "" {
+					lease.Annotations[v1alpha1.AnnotationZone] = zone
+				}
+				return lease
+			}
+			expect := func(when string, wantWakes int32, want *world.Tunnels) {
+				t.Helper()
+				synctest.Wait()
+				woken := wakes.Swap(0)
+				if got := snapshot(f).Nodes[0].Tunnels; woken != wantWakes || !got.Equal(want) {
+					t.Errorf("zone %q, %s: %d wakes, tunnels %+v; want %d and %+v", zone, when, woken, got, wantWakes, want)
+				}
+			}
+			up, down := reported(`{}`), reported(`{"allDown":3}`)
+			f.setReport(nil, up)
+			expect("all up", 1, &world.Tunnels{})
+			<-time.After(time.Second)
+			down.Spec.RenewTime = new(metav1.NowMicro())
+			f.setReport(up, down)
+			expect("all down", 1, &world.Tunnels{AllDown: 3})
+			<-time.After(41 * time.Second)
+			expect("silent", 1, nil)
+		})
+	}
+}
+
 // An outage of the API server silences all agents, and so does who deletes their Leases. What they programmed is still
 // there, so nothing must be withdrawn as long as the node exists.
 func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
@@ -188,7 +226,8 @@ func TestConflictsReportedByGuards(t *testing.T) {
 	}
 }
 
-// An agent reports a version after each change of an endpoint. A decision is needed only for one that a status awaits.
+// An agent reports a version after each change of an endpoint. The controller wakes up only for one that a status
+// awaits, and needs no decision about everything unless more than the version has changed.
 func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, wakes := counted()
@@ -200,10 +239,15 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 			awaited uint64
 			zone    string
 			wakes   bool
+			// applied is set if only the version is another one, all if more is.
+			applied, all bool
 		}{
-			{5, `{"applied":3}`, true}, {5, `{"applied":4}`, true}, {5, `{"applied":6}`, true}, {5, `{"applied":8}`, false},
-			{9, `{"applied":9}`, true}, {9, `{"applied":10,"problem":"x"}`, true}, {9, `{"applied":10}`, true},
-			{9, `{"applied":2}`, true},
+			{5, `{"applied":3}`, true, false, true}, {5, `{"applied":4}`, true, true, false},
+			{5, `{"applied":6}`, true, true, false}, {5, `{"applied":8}`, false, true, false},
+			{5, `{"applied":8}`, false, false, false}, {9, `{"applied":9}`, true, true, false},
+			{9, `{"applied":10,"problem":"x"}`, true, false, true}, {9, `{"applied":10}`, true, false, true},
+			{9, `{"applied":2}`, true, true, false}, {9, `{"applied":4,"unwritable":"x"}`, true, false, true},
+			{9, `{"applied":3,"unwritable":"x"}`, true, false, true},
 		} {
 			awaited = step.awaited
 			lease := leaseOf(t, convert.Report{})
@@ -214,8 +258,9 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 			if woken := wakes.Load() != before; woken != step.wakes {
 				t.Errorf("step %d: woken %t, want %t", i, woken, step.wakes)
 			}
-			if _, others := f.Changes(); others != step.wakes {
-				t.Errorf("step %d: a full pass is needed: %t, want %t", i, others, step.wakes)
+			changes := f.Changes()
+			if changes.Others != step.all || (changes.Applied["n1"] != nil) != step.applied {
+				t.Errorf("step %d: %+v, want applied %t, all %t", i, changes, step.applied, step.all)
 			}
 			snapshot(f) // takes the changes
 			<-time.After(time.Second)

@@ -51,13 +51,15 @@ type ServiceWriter struct {
 	mu          sync.Mutex
 	want        map[world.Key]*ServiceStatus
 	unconfirmed map[world.Key]written[*corev1.Service]
-	paces       map[world.Key]*pace
+	dampings    map[world.Key]*damping
 	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
 	// in the meantime, if any.
 	busy map[world.Key]*job
 	// open are the keys whose statuses may differ from the desired ones, and sent the writes without an answer.
 	open map[world.Key]bool
 	sent map[world.Key]*corev1.Service
+	// told is what Unsettled has returned last and still holds or is shown.
+	told map[world.Key][]netip.Addr
 }
 
 // NewServiceWriter returns a writer that compares with the objects in facts.
@@ -79,7 +81,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
 		want:        map[world.Key]*ServiceStatus{},
 		unconfirmed: map[world.Key]written[*corev1.Service]{},
-		paces:       map[world.Key]*pace{},
+		dampings:    map[world.Key]*damping{},
 		busy:        map[world.Key]*job{},
 		open:        map[world.Key]bool{},
 		sent:        map[world.Key]*corev1.Service{},
@@ -95,11 +97,12 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 		have := w.read(k)
 		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
 	})
-	maps.DeleteFunc(w.paces, func(k world.Key, _ *pace) bool { return want[k] == nil })
+	maps.DeleteFunc(w.dampings, func(k world.Key, _ *damping) bool { return want[k] == nil })
 	w.mu.Unlock()
 	for key, s := range want {
 		w.enqueueIfChanged(key, before[key], s)
 	}
+	w.wakeForFreed()
 }
 
 // Change replaces some desired statuses; nil removes one. Change and Set must be called from one goroutine.
@@ -113,7 +116,7 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 		} else {
 			delete(w.want, key)
 			delete(w.unconfirmed, key)
-			delete(w.paces, key)
+			delete(w.dampings, key)
 		}
 	}
 	w.mu.Unlock()
@@ -122,6 +125,7 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 			w.enqueueIfChanged(key, before[key], s)
 		}
 	}
+	w.wakeForFreed(slices.Collect(maps.Keys(some))...)
 }
 
 // enqueueIfChanged queues a status for comparison if it differs from the previous desired status.
@@ -129,13 +133,11 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 	if before != nil && before.equal(s) {
 		return
 	}
+	w.recordDamping(key, before, s)
 	j := w.job(key, s)
-	switch {
-	case lostGateway(before, s):
+	if lostGateway(before, s) {
 		w.queue.AddAfter(j, failoverGracePeriod)
-	case before != nil && onlyText(before, s):
-		w.queue.AddAfter(j, w.textDelay(key))
-	default:
+	} else {
 		w.queue.Add(j)
 	}
 }
@@ -220,6 +222,7 @@ func (w *ServiceWriter) end(j job) {
 	next := w.busy[j.key]
 	delete(w.busy, j.key)
 	w.mu.Unlock()
+	w.wakeForFreed(j.key)
 	if next != nil {
 		w.queue.Add(*next)
 	}
@@ -245,7 +248,12 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.wake()
 		return
 	}
-	next, changed := want.merged(have, time.Now())
+	now := time.Now()
+	status, wait := w.damped(key, want, have, now)
+	next, changed := status.merged(have, now)
+	if wait > 0 {
+		defer w.queue.AddAfter(j, wait)
+	}
 	if !changed {
 		w.settled(j, want)
 		return
@@ -267,6 +275,12 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.mu.Unlock()
 	}
 	w.wrote("Service", err)
+	w.finish(j, have, got, err)
+}
+
+// finish handles the result of a write: the object after it or the error. have is the object that was written over.
+func (w *ServiceWriter) finish(j job, have, got *corev1.Service, err error) {
+	key := j.key
 	switch {
 	case err == nil:
 		got.SetManagedFields(nil)
@@ -301,23 +315,6 @@ func (w *ServiceWriter) settled(j job, want *ServiceStatus) {
 	if w.want[j.key] == want {
 		delete(w.open, j.key)
 	}
-}
-
-// Unsettled returns the addresses of statuses that earlier decisions want and that may not be written yet, or that a
-// write without an answer contains: they may appear in the API although the next decision does not want them.
-func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := map[world.Key][]netip.Addr{}
-	for key := range w.open {
-		if want := w.want[key]; want != nil && !want.LeaveIngress && !want.Release {
-			out[key] = slices.Concat(want.Addrs, want.External)
-		}
-	}
-	for key, s := range w.sent {
-		out[key] = slices.Concat(out[key], convert.Assigned(s), convert.HeldExternalIPs(s))
-	}
-	return out
 }
 
 // newest returns our own last write for as long as the informer shows the object that it replaced.

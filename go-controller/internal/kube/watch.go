@@ -30,6 +30,8 @@ type Watch struct {
 	openShift []*discovered
 	// frr are the kinds of frr-k8s, which nothing else waits for longer than frrSyncLatest.
 	frr []*discovered
+	// routeAdvertisements are OVN-Kubernetes' kind, if frr-k8s is used. Only a finding depends on it.
+	routeAdvertisements *discovered
 }
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
@@ -129,7 +131,7 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, o := range w.openShift {
 		running.Go(func() { o.run(ctx) })
 	}
-	for _, d := range w.frr {
+	for _, d := range w.frrKinds() {
 		running.Go(func() { d.run(ctx) })
 	}
 	running.Wait()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -20,7 +21,7 @@ func (r *Runner) batch() []dataplane.Change {
 	pick := func(k world.Key) bool {
 		delete(r.dirty, k)
 		delete(r.stale, k)
-		if r.waits(k) || time.Now().Before(r.retries[k].at) && Equal(r.results[k].Plan, r.want.plans[k]) {
+		if r.waits(k) || time.Now().Before(r.retries[k].at) && plan.Equal(r.results[k].Plan, r.want.plans[k]) {
 			return false
 		}
 		batch = append(batch, dataplane.Change{Key: k, Want: r.want.plans[k]})

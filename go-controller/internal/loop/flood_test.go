@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 

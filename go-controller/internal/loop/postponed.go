@@ -40,7 +40,7 @@ func (r *Runner) postpone(c dataplane.Change, err error) bool {
 // waits reports whether the wanted plan of a Service is postponed.
 func (r *Runner) waits(k world.Key) bool {
 	p, ok := r.postponed[k]
-	return ok && time.Now().Before(p.until) && Equal(p.plan, r.want.plans[k])
+	return ok && time.Now().Before(p.until) && plan.Equal(p.plan, r.want.plans[k])
 }
 
 // markPostponedDirty marks the Services dirty whose change has been postponed long enough. A Service that is gone

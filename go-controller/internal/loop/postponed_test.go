@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/recording"
 )
 
 // A change that the dataplane postpones is made when it is due, with the newest plan, although nothing else happens.

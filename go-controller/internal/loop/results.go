@@ -95,7 +95,7 @@ func (r *Runner) record(results []Result) {
 		if result.Err == nil {
 			delete(r.retries, k)
 		} else {
-			if !Equal(last.Plan, result.Plan) {
+			if !plan.Equal(last.Plan, result.Plan) {
 				delete(r.retries, k) // a different plan starts at the first delay again
 			}
 			r.retries[k] = r.retries[k].next()

@@ -224,7 +224,7 @@ func (r *Runner) compare() {
 // markDirty records whether the plan of a Service must be applied. A plan that has failed waits for its retry. A
 // different plan is tried now.
 func (r *Runner) markDirty(k world.Key) {
-	if Equal(r.results[k].Plan, r.want.plans[k]) {
+	if plan.Equal(r.results[k].Plan, r.want.plans[k]) {
 		delete(r.dirty, k)
 	} else {
 		r.dirty[k] = struct{}{}
@@ -265,7 +265,7 @@ func (r *Runner) retryNow(now time.Time) {
 // step does one unit of work and reports whether there was any.
 func (r *Runner) step(ctx context.Context) bool {
 	now := time.Now()
-	other := !equalTopologies(r.topology, r.want.topology)
+	other := !plan.EqualTopologies(r.topology, r.want.topology)
 	if other {
 		r.topologyRetry = retry{} // a different topology is tried now, and starts at the first delay again
 	}

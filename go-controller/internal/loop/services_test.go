@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 

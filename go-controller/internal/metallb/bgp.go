@@ -37,6 +37,9 @@ func (c *conversion) convertPeers() {
 			out.Spec.BFDProfile = strings.Join(profiles, "")
 		}
 		c.convertTimers(p, &out.Spec)
+		if c.frrK8s {
+			c.keepSession(p, &out.Spec)
+		}
 		c.convertSecret(p, &out.Spec)
 		c.convertHops(p, &out.Spec)
 		c.checkPeer(p)
@@ -102,6 +105,12 @@ func (c *conversion) convertSecret(p *peer, out *v1alpha1.BGPPeerSpec) {
 	if name == "" {
 		return
 	}
+	if c.frrK8s {
+		out.PasswordSecret = &v1alpha1.PasswordReference{Name: name}
+		c.add(Warning, p.String(), "spec.passwordSecret", "Secret %s (type kubernetes.io/basic-auth) must be in the "+
+			"namespace of frr-k8s, the only one whose Secrets it reads: copy it if it is not there", name)
+		return
+	}
 	out.PasswordSecret = &v1alpha1.PasswordReference{Name: name, Namespace: v1alpha1.PasswordsNamespace}
 	c.add(Warning, p.String(), "spec.passwordSecret", "copy Secret %s (type kubernetes.io/basic-auth) from MetalLB's "+
 		"namespace to %s, the only namespace whose Secrets are read", name, v1alpha1.PasswordsNamespace)
@@ -118,7 +127,7 @@ func (c *conversion) convertHops(p *peer, out *v1alpha1.BGPPeerSpec) {
 		c.add(Note, p.String(), field, "true has no effect with interface %s: it is removed", in.Interface)
 	case in.EBGPMultiHop:
 		out.EBGPMultiHop = true
-	case in.internal() || in.Interface != "":
+	case in.internal() || in.Interface != "" || c.frrK8s:
 	case len(c.input.NodeNetworks) == 0:
 		c.add(Warning, p.String(), field, "false: set it to true if peerAddress %s is not on a network of the nodes. "+
 			"MetalLB's native mode ignores this field; here the session is not established without it", in.PeerAddress)
@@ -142,7 +151,7 @@ func (c *conversion) checkPeer(p *peer) {
 		c.add(Note, p.String(), "spec.disableMP", "true contradicts dualStackAddressFamily: true, and is removed")
 	}
 	for _, f := range []struct{ field, value string }{{"routerID", in.RouterID}, {"sourceAddress", in.SourceAddress}} {
-		if f.value != "" && len(in.NodeSelectors) == 0 {
+		if f.value != "" && len(in.NodeSelectors) == 0 && (!c.frrK8s || f.field != "sourceAddress") {
 			c.add(Warning, p.String(), "spec."+f.field, "%s belongs to one node, but all nodes have the session: set "+
 				"nodeSelectors, or remove the field", f.value)
 		}
@@ -201,7 +210,7 @@ func (c *conversion) convertAttributes(a *bgpAdvertisement, out *v1alpha1.BGPAdv
 		valid = false
 	case in.LocalPref != 0:
 		out.LocalPref = &in.LocalPref
-	case slices.ContainsFunc(c.source.peers, func(p *peer) bool { return p.spec.internal() }):
+	case !c.frrK8s && slices.ContainsFunc(c.source.peers, func(p *peer) bool { return p.spec.internal() }):
 		c.add(Note, a.String(), "spec.localPref", "is unset: 100 is sent to internal peers. MetalLB's native mode sends 0")
 	}
 	for _, name := range in.Communities {

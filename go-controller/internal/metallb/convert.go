@@ -77,6 +77,8 @@ type conversion struct {
 	domains    []*v1alpha1.L2Domain
 	// speakerNodes select the nodes on which speakers run; empty for all.
 	speakerNodes []metav1.LabelSelector
+	// frrK8s is set if frr-k8s has MetalLB's sessions.
+	frrK8s bool
 	// layer2Pools are the pools that L2Domains may name, by the L2Advertisement that lists them.
 	layer2Pools map[string][]string
 	// domainPools are the names of the pools of each domain, sorted.
@@ -91,6 +93,7 @@ func Convert(in Input) *Result {
 	c.existing = readExisting(in.Existing, c.findings)
 	c.findSelectable()
 	c.readSpeakers()
+	c.readBackend()
 	c.convertPools()
 	c.convertProfiles()
 	names := c.convertCommunities()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 )
 
 // The archives contain MetalLB's manifests (metallb.yaml), the segments (segments, one per line), networks of the nodes

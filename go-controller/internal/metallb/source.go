@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -30,6 +31,7 @@ type source struct {
 
 	workloads []*workload
 	services  []*corev1.Service
+	frr       frrConfigurations
 	// ignored are the objects that configure nothing.
 	ignored []string
 
@@ -80,8 +82,8 @@ func (s *source) read(o *unstructured.Unstructured, fs *findings) {
 	}
 	group, version, _ := strings.Cut(apiVersion, "/")
 	switch {
-	case group == frrGroup && kind == "FRRConfiguration" && !strings.HasPrefix(name, "metallb-"): // MetalLB's own
-		fs.add(Warning, ref, "", "the configuration of FRR has no equivalent")
+	case group == frrapi.Group && kind == kindFRRConfiguration:
+		s.frr.read(o, name)
 		return
 	case group != Group:
 		if !s.readWorkload(ref, o, fs) {

@@ -35,6 +35,8 @@ type workload struct {
 	affinityField, tolerationsField string
 	// class is the only class of Services that MetalLB serves, and classField where it is set.
 	class, classField string
+	// backend is the mode of BGP, and backendField where it is set.
+	backend, backendField string
 	// includesExcluded is set if nodes with the label that excludes them from load balancers announce, too.
 	includesExcluded bool
 }
@@ -44,6 +46,7 @@ type operatorSpec struct {
 	NodeSelector       map[string]string   `json:"nodeSelector"`
 	SpeakerTolerations []corev1.Toleration `json:"speakerTolerations"`
 	LoadBalancerClass  string              `json:"loadBalancerClass"`
+	BGPBackend         string              `json:"bgpBackend"`
 	SpeakerConfig      *struct {
 		Affinity    *corev1.Affinity    `json:"affinity"`
 		Tolerations []corev1.Toleration `json:"tolerations"`
@@ -60,7 +63,8 @@ func (s *source) readOperator(ref string, o *unstructured.Unstructured, fs *find
 	}
 	w := &workload{ref: ref, path: "spec", speaks: true, nodeSelector: spec.NodeSelector,
 		tolerations: spec.SpeakerTolerations, class: spec.LoadBalancerClass, classField: "spec.loadBalancerClass",
-		affinityField: "spec.speakerConfig.affinity", tolerationsField: "spec.speakerTolerations"}
+		affinityField: "spec.speakerConfig.affinity", tolerationsField: "spec.speakerTolerations",
+		backend: spec.BGPBackend, backendField: "spec.bgpBackend"}
 	if c := spec.SpeakerConfig; c != nil {
 		w.tolerations = append(w.tolerations, c.Tolerations...)
 		w.affinity = required(c.Affinity)
@@ -93,6 +97,11 @@ func (s *source) readWorkload(ref string, o *unstructured.Unstructured, fs *find
 		w.nodeSelector, w.affinity, w.tolerations = pod.NodeSelector, required(pod.Affinity), pod.Tolerations
 	}
 	for i := range pod.Containers {
+		for _, e := range pod.Containers[i].Env {
+			if e.Name == backendVariable {
+				w.backend, w.backendField = e.Value, w.path+".containers.env"
+			}
+		}
 		for _, arg := range slices.Concat(pod.Containers[i].Command, pod.Containers[i].Args) {
 			flag, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			switch flag {

@@ -6,11 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Group is the API group of MetalLB's kinds, and frrGroup that of frr-k8s, which may be part of MetalLB.
-const (
-	Group    = "metallb.io"
-	frrGroup = "frrk8s.metallb.io"
-)
+// Group is the API group of MetalLB's kinds.
+const Group = "metallb.io"
 
 // Kinds of MetalLB that are converted.
 const (

@@ -72,6 +72,7 @@ func (a *access) protect(next http.Handler) http.Handler {
 		code, message := a.check(r)
 		switch code {
 		case http.StatusOK:
+			trust(r)
 			next.ServeHTTP(w, r)
 			return
 		case http.StatusUnauthorized:

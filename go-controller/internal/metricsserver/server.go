@@ -16,10 +16,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/connlimit"
 )
 
 const (
@@ -91,6 +92,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
 		// Any client can cause these messages. They must not fill the log.
 		ErrorLog: log.New(debugLog{}, "", 0),
 		TLSConfig: &tls.Config{
@@ -106,11 +110,20 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		defer cancel()
 		server.Shutdown(bounded) //nolint:errcheck // the process ends either way
 	})()
-	if err := server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", ""); !errors.Is(err,
-		http.ErrServerClosed) {
+	if err := server.ServeTLS(connlimit.New(listener, maxConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics at %s: %w", listener.Addr(), err)
 	}
 	return nil
+}
+
+// connectionKey is the key of a request's connection in its context.
+type connectionKey struct{}
+
+// trust keeps the connection of a request that is allowed from being closed for those of other clients.
+func trust(r *http.Request) {
+	if c, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
+		connlimit.Trust(c.NetConn())
+	}
 }
 
 // debugLog writes the messages of package http to the log.

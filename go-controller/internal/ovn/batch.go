@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -18,11 +17,11 @@ import (
 // batch collects the operations of one transaction.
 type batch struct {
 	view         view
+	last         record // the number of the last transaction, the zero record if there is none
 	ops          []ovsdb.Operation
 	sets         map[set]*change
 	inserted     map[rows.Ref]string // UUID names of rows that this transaction inserts, by ID and by name
 	nextUUIDName int                 // number of UUID names assigned
-	epochs       map[string]bool     // UUIDs of routers and switches whose epoch this transaction increments
 	parents      map[rows.Ref]found  // routers and switches by name
 	renumber     bool                // the transaction must be numbered even if nothing else changes
 }
@@ -45,14 +44,15 @@ func (s set) where() []ovsdb.Condition {
 
 type change struct{ add, remove []any }
 
-// newBatch starts a transaction. It reads routers and switches first: their epochs must be no newer than the load
-// balancers and ACLs in the replica. The replica applies transactions of other clients row by row, but completes a
-// transaction before it returns another table.
+// newBatch starts a transaction. It reads the number of the last transaction first: that must be no newer than the rows
+// in the replica. The replica applies transactions of other clients row by row, but completes a transaction before it
+// returns another table.
 func newBatch(v view) *batch {
 	b := &batch{
 		view: v, sets: map[set]*change{}, inserted: map[rows.Ref]string{},
-		epochs: map[string]bool{}, parents: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
+		parents: make(map[rows.Ref]found, v.Table(rows.Router).Len()),
 	}
+	b.last, _ = v.row(rows.AddressSet, rows.Revision(0).ID)
 	for _, table := range []string{rows.Router, rows.Switch} {
 		v.each(table, func(uuid string, m model.Model) {
 			ref := rows.Ref{Table: table, ID: nameOf(m)}
@@ -186,40 +186,32 @@ func (b *batch) insert(want rows.Row) error {
 	return b.attach(name, want)
 }
 
-// bumpEpoch aborts the transaction if another client has added load balancers to the router, or ACLs to the switch,
-// since we read it. It also increments the epoch so that other clients detect our change. Load balancers and ACLs have
-// no unique name, and the cost of searching for one on the server is linear in their number.
-func (b *batch) bumpEpoch(holder record) {
-	if b.epochs[holder.uuid] {
-		return
+// number numbers the transaction, which is aborted if another process of this project has written one since we read the
+// database. It would not see that otherwise: load balancers and ACLs have no unique names, and the cost of searching
+// for one on the server is linear in their number. The Address_Set has one, so that only one process inserts it.
+func (b *batch) number(number uint64) error {
+	if b.last.model != nil {
+		now := 0
+		b.ops = append([]ovsdb.Operation{{
+			Op: ovsdb.OperationWait, Table: b.last.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
+			Where: byUUID(b.last.uuid), Columns: []string{"addresses"},
+			Rows: []ovsdb.Row{{"addresses": stringSet(b.last.strings("addresses"))}},
+		}}, b.ops...)
 	}
-	b.epochs[holder.uuid] = true
-	ids := holder.externalIDs()
-	old, now := ids[rows.KeyEpoch], 0
-	n, _ := strconv.Atoi(old)
-	whole := ovsdb.OvsMap{GoMap: map[any]any{}}
-	for k, v := range ids {
-		whole.GoMap[k] = v
+	return b.ensure(rows.Revision(number))
+}
+
+func stringSet(elements []string) ovsdb.OvsSet {
+	out := ovsdb.OvsSet{GoSet: make([]any, 0, len(elements))}
+	for _, e := range elements {
+		out.GoSet = append(out.GoSet, e)
 	}
-	b.ops = append(b.ops,
-		ovsdb.Operation{
-			Op: ovsdb.OperationWait, Table: holder.table, Timeout: &now, Until: string(ovsdb.WaitConditionEqual),
-			Where: byUUID(holder.uuid), Columns: []string{"external_ids"}, Rows: []ovsdb.Row{{"external_ids": whole}},
-		},
-		ovsdb.Operation{
-			Op: ovsdb.OperationMutate, Table: holder.table, Where: byUUID(holder.uuid), Mutations: []ovsdb.Mutation{
-				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationDelete, pair(rows.KeyEpoch, old)),
-				*ovsdb.NewMutation("external_ids", ovsdb.MutateOperationInsert, pair(rows.KeyEpoch, strconv.Itoa(n+1))),
-			},
-		})
+	return out
 }
 
 // update adds the operations for the columns that differ. Sets are changed by element.
 func (b *batch) update(have record, want rows.Row) error {
 	row := ovsdb.Row{}
-	if epoch, ok := have.externalIDs()[rows.KeyEpoch]; ok {
-		want.ExternalIDs()[rows.KeyEpoch] = epoch
-	}
 	for column, value := range want.Columns {
 		native, err := b.native(value)
 		if err != nil {

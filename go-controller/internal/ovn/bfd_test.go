@@ -134,7 +134,7 @@ func TestBFDRowsFollowTheirPorts(t *testing.T) {
 	}
 	for i, f := range []*plan.Topology{two, topology(1), topology(60), two, other, topology(0), two, bare, two} {
 		configure(t, d, f)
-		nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+		nb.sync(t)
 		if found := nb.orphaned(t); len(found) > 0 {
 			t.Fatalf("step %d: %v", i, found)
 		}
@@ -181,7 +181,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			configure(t, d, c.topology)
 			one := service(1, 2, "10.244.0.10")
 			apply(t, d, one)
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			drain(events)
 
 			func() {
@@ -194,7 +194,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 						return nb.nbctl(t, "--bare", "--columns=logical_port", "list", "BFD") == "slb-lan-1-ext"
 					})
 				}
-				nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+				nb.sync(t)
 				if after := revision(t, nb); after != before {
 					t.Errorf("numbered %s after %s, which the transaction that is being written has, too", after, before)
 				}
@@ -204,7 +204,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 			waitFor(t, events, Rows)
 			configure(t, d, c.topology)
 			prune(t, d, one)
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			sessionsAre(t, sb, "slb-lan-0-ext", "slb-lan-1-ext")
 		})
 	}
@@ -273,7 +273,7 @@ func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
 				start(t, first)
 				configure(t, first, c.before)
 			})
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			sessionsAre(t, sb, "slb-lan-0-ext", "slb-lan-1-ext")
 			nb.nbctl(t, "lr-del", "slb-lan-0")
 			if got := nb.nbctl(t, "--bare", "--columns=logical_port", "find", "BFD",
@@ -286,7 +286,7 @@ func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
 			d, _ := dial(t, nb, sb)
 			configure(t, d, c.after)
 			prune(t, d)
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			sessionsAre(t, sb, c.sessions...)
 			t.Logf("northd ended %d times", ends.Load())
 		})

@@ -103,7 +103,7 @@ func redirect(m model.Model) (*sbdb.PortBinding, bool) {
 func (c *Claims) handlePort(m model.Model) {
 	if port, ok := redirect(m); ok {
 		if _, v, err := c.db.current(); err == nil {
-			c.recordHolder(v, port)
+			c.recordHolder(v, port.UUID)
 		}
 	}
 }
@@ -114,27 +114,39 @@ func (c *Claims) resync() {
 	if err != nil {
 		return
 	}
-	v.each(portBinding, func(_ string, m model.Model) {
-		if port, ok := redirect(m); ok {
-			c.recordHolder(v, port)
+	var ports []string
+	v.each(portBinding, func(uuid string, m model.Model) {
+		if _, ok := redirect(m); ok {
+			ports = append(ports, uuid)
 		}
 	})
+	for _, uuid := range ports {
+		c.recordHolder(v, uuid)
+	}
 	c.mu.Lock()
 	c.synced = true
 	c.mu.Unlock()
 }
 
-func (c *Claims) recordHolder(v view, port *sbdb.PortBinding) {
+// recordHolder records which chassis holds a port now, and reports a claim. It reads the row while it has the lock:
+// resync and the events run in goroutines of their own, and a state that one of them had read earlier must not replace
+// what the other has recorded since.
+func (c *Claims) recordHolder(v view, uuid string) {
+	c.mu.Lock()
+	port, ok := v.Table(portBinding).Row(uuid).(*sbdb.PortBinding)
+	if !ok { // It has been deleted since, which OnDelete handles.
+		c.mu.Unlock()
+		return
+	}
 	holder := ""
 	if port.Chassis != nil {
 		holder = *port.Chassis
 	}
-	c.mu.Lock()
-	events := c.synced && c.holders[port.LogicalPort] != holder
+	changed := c.synced && c.holders[port.LogicalPort] != holder
 	c.holders[port.LogicalPort] = holder
 	c.mu.Unlock()
 	own, ok := v.Table(chassis).Row(holder).(*sbdb.Chassis)
-	if !events || !ok || own.Name != c.name {
+	if !changed || !ok || own.Name != c.name {
 		return
 	}
 	if claim, ok := claimOf(v, port); ok {

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovn-org/libovsdb/model"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/sbdb"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
@@ -23,7 +26,7 @@ func TestClaimsAreReported(t *testing.T) {
 	f := topology(3)
 	f.Domains[0].VLAN = 7
 	configure(t, d, f)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	sb.sbctl(t, "chassis-add", "c1", "geneve", "127.0.0.1")
 	sb.sbctl(t, "chassis-add", "c2", "geneve", "127.0.0.2")
 	claim := func(shard, chassis string) {
@@ -66,6 +69,20 @@ func TestClaimsAreReported(t *testing.T) {
 	await.True(t, "shard 0 is given up", func() bool { return !c.Holds(f.Domains[0].Shards[0].ID) })
 	claim("0", "c1")
 	expect(0)
+
+	// An event that is older than what a resync has read changes nothing.
+	_, v, err := c.db.current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.each(portBinding, func(uuid string, m model.Model) {
+		if port, ok := redirect(m); ok {
+			c.OnUpdate(portBinding, nil, &sbdb.PortBinding{UUID: uuid, LogicalPort: port.LogicalPort})
+		}
+	})
+	if !c.Holds(f.Domains[0].Shards[0].ID) {
+		t.Error("does not hold shard 0 after an old event")
+	}
 
 	// Claims made while there is no connection are reported, too. Claims that are kept are not.
 	sb.kill()

@@ -10,8 +10,6 @@ import (
 
 	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 )
 
 // maxChanges limits the size of a transaction, so that northd and other clients are not blocked for long.
@@ -84,7 +82,7 @@ func (d *Dataplane) transact(ctx context.Context, opsFuncs []opsFunc, numbered b
 	var number uint64
 	if numbered {
 		number = d.revisions.next(v)
-		if err := b.ensure(rows.Revision(number)); err != nil {
+		if err := b.number(number); err != nil {
 			return n, err
 		}
 	}

@@ -17,7 +17,7 @@ func TestWhatRoutersLearnIsLimited(t *testing.T) {
 	sb := serve(t, southboundSchema)
 	sb.sbctl(t, "init")
 	translate(t, s, sb)
-	s.nbctl(t, "--wait=sb", "sync")
+	s.sync(t)
 	for _, learns := range []string{"put_arp", "put_nd"} {
 		flows := sb.sbctl(t, "--bare", "--format=csv", "--data=bare", "--columns=controller_meter,actions,external_ids",
 			"list", "Logical_Flow")
@@ -55,7 +55,7 @@ func TestWhatRoutersAnswerIsLimited(t *testing.T) {
 	sb.sbctl(t, "init")
 	translate(t, s, sb)
 	apply(t, d, service(1, 1, "10.244.1.10"))
-	s.nbctl(t, "--wait=sb", "sync")
+	s.sync(t)
 	answers := regexp.MustCompile(`\b(icmp[46](_error)?|tcp_reset|reject|sctp_abort) \{`)
 	ours := regexp.MustCompile(`controller_meter +: +slb-`)
 	flows := strings.Split(sb.sbctl(t, "--columns=logical_datapath,controller_meter,actions", "list", "Logical_Flow"),

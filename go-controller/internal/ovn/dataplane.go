@@ -88,6 +88,8 @@ type Dataplane struct {
 	formerTimers map[string]formerTimer
 	// safeToPrune is true once every Service in the database is desired or was pruned.
 	safeToPrune bool
+	// retired are deleted Services whose load balancers may still be there (removeRetired).
+	retired map[world.Key]bool
 	// pruned is true once Prune has run. From then on, rows of Services that are not desired are drift.
 	pruned bool
 }
@@ -101,7 +103,7 @@ func New(o Options) (*Dataplane, error) {
 	}
 	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
 		desired: newDesired(), formerTimers: map[string]formerTimer{}, zone: o.Zone, boot: o.Boot,
-		nbSynced: make(chan struct{}, 1)}
+		nbSynced: make(chan struct{}, 1), retired: map[world.Key]bool{}}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}
 	}
@@ -134,12 +136,12 @@ func New(o Options) (*Dataplane, error) {
 func (d *Dataplane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var unread atomic.Int32
-	up := func(events EventKind) func() {
+	up := func(kind EventKind) func() {
 		unread.Add(1)
 		seen := false
 		return func() {
 			if seen {
-				d.changed(events)
+				d.changed(kind)
 				return
 			}
 			seen = true
@@ -276,8 +278,14 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 				failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
 			}
 		}
+		if c.Want == nil {
+			d.retired[c.Key] = true
+		} else {
+			delete(d.retired, c.Key)
+		}
 	}
-	if _, v, err := d.nb.current(); err == nil && d.numbers(d.builder) {
+	d.removeRetired(ctx)
+	if _, v, err := d.nb.current(); err == nil && d.sb != nil && d.numbers(d.builder) {
 		d.revisions.await(v, changes, failed, time.Now())
 	}
 	return failed

@@ -10,7 +10,7 @@
 //     elements of sets (ports of join, policies of ovn_cluster_router) and single keys of NB_Global are changed.
 //   - A row is inserted only if no row of that name exists. The same transaction checks this, so two processes that
 //     both believe they are the leader insert the row once.
-//   - The load balancers of a Service with source ranges are attached to a router only while the ACLs exist.
+//   - A load balancer of a Service with source ranges has VIPs only while its ACLs exist.
 //   - Addresses are removed from a return path only after the plan of every Service in the database has been received
 //     or the Service was pruned. Otherwise a restarted process could remove an address that is in use.
 //   - The rows of a node are checked when the requirements of its backends have changed, and again until a write

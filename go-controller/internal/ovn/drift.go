@@ -4,7 +4,6 @@ package ovn
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,12 +156,10 @@ func (f *drift) inputsChanged(yes bool) {
 	}
 }
 
-// equalExceptBalancers reports whether two versions of a router differ only in their load balancers and in the epoch
-// that counts changes of these.
+// equalExceptBalancers reports whether two versions of a router differ only in their load balancers.
 func equalExceptBalancers(before, after *nbdb.LogicalRouter) bool {
 	bare := func(row nbdb.LogicalRouter) *nbdb.LogicalRouter {
-		row.LoadBalancer, row.ExternalIDs = nil, maps.Clone(row.ExternalIDs)
-		delete(row.ExternalIDs, rows.KeyEpoch)
+		row.LoadBalancer = nil
 		return &row
 	}
 	return bare(*before).Equals(bare(*after))
@@ -269,13 +266,8 @@ func (d *Dataplane) differs(s pendingChecks) (what string, foreign bool) {
 			return "load balancers of a router", true
 		}
 	}
-	for key := range s.services {
-		if d.desired.plans[key] != nil && pendingIn(b, d.serviceOps(key)) {
-			return "load balancers of " + key.String(), true
-		}
-	}
-	for key := range s.added {
-		if d.pruned && d.desired.plans[key] == nil && pendingIn(b, d.serviceOps(key)) {
+	for key := range d.checked(s) {
+		if pendingIn(b, d.serviceOps(key)) {
 			return "load balancers of " + key.String(), true
 		}
 	}
@@ -285,6 +277,22 @@ func (d *Dataplane) differs(s pendingChecks) (what string, foreign bool) {
 		}
 	}
 	return "", false
+}
+
+// checked returns the Services whose rows are to be checked.
+func (d *Dataplane) checked(s pendingChecks) map[world.Key]bool {
+	out := map[world.Key]bool{}
+	for key := range s.services {
+		if d.pruned || d.desired.plans[key] != nil {
+			out[key] = true
+		}
+	}
+	for key := range s.added {
+		if d.pruned && d.desired.plans[key] == nil {
+			out[key] = true
+		}
+	}
+	return out
 }
 
 // isDetached reports whether a load balancer we own is missing from its router.

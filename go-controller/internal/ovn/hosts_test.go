@@ -46,6 +46,7 @@ func TestHostBackendsComeAndGo(t *testing.T) {
 	}
 	apply(t, again, host)
 	remove(t, again, host)
+	prune(t, again, pods)
 	if diff := cmp.Diff(stripped(without), stripped(s.dump(t))); diff != "" {
 		t.Errorf("before and after the Service:\n%s", diff)
 	}

@@ -137,7 +137,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 	restricted := service(3, 2, "10.244.1.10")
 	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.9/32")}
 	apply(t, d, service(1, 2, "10.244.1.10", "fd00:10:244:2::10"), restricted)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
 	for _, c := range []struct {
 		what, packet string
@@ -190,7 +190,7 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 	restricted := service(1, 2, "10.244.1.10", "fd00:10:244:2::10")
 	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.8/32")}
 	apply(t, d, restricted)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
 	for _, c := range []struct {
 		what, dst, packet string

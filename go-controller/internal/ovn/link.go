@@ -99,7 +99,7 @@ func (c *connection) transact(ctx context.Context, ops []ovsdb.Operation) ([]ovs
 	return nil, err // The call may still write results.
 }
 
-// until returns the error of a call of the client, or that of ctx once ctx is done. The client heeds ctx only after it
+// until returns the error of a call of the client, or that of ctx once ctx is done. The client honors ctx only after it
 // has written the request, and nothing limits that while the server reads nothing and the socket's buffer is full.
 // Nothing that the client exports closes the socket meanwhile, so the call goes on, and keeps its replica in memory,
 // until the server continues or the socket fails. Its result is discarded.
@@ -120,28 +120,28 @@ func until(ctx context.Context, call func() error) error {
 }
 
 // current returns the current connection and its replica.
-func (l *replica) current() (*connection, view, error) {
-	c := l.conn.Load()
+func (r *replica) current() (*connection, view, error) {
+	c := r.conn.Load()
 	if c == nil {
-		return nil, view{}, fmt.Errorf("%s database at %s: %w", l.name, l.endpoint.Address, client.ErrNotConnected)
+		return nil, view{}, fmt.Errorf("%s database at %s: %w", r.name, r.endpoint.Address, client.ErrNotConnected)
 	}
 	replica := c.client.Cache()
 	if replica == nil {
-		return nil, view{}, fmt.Errorf("%s database at %s: %w", l.name, l.endpoint.Address, client.ErrNotConnected)
+		return nil, view{}, fmt.Errorf("%s database at %s: %w", r.name, r.endpoint.Address, client.ErrNotConnected)
 	}
 	return c, view{replica}, nil
 }
 
 // run connects, and reconnects, until ctx ends.
-func (l *replica) run(ctx context.Context) error {
-	log := klog.FromContext(ctx).WithValues("database", l.name)
+func (r *replica) run(ctx context.Context) error {
+	log := klog.FromContext(ctx).WithValues("database", r.name)
 	wait := minBackoff
 	for ctx.Err() == nil {
-		connected, err := l.session(ctx, log)
+		connected, err := r.session(ctx, log)
 		if connected {
 			wait = minBackoff
-			if l.onDisconnect != nil {
-				l.onDisconnect()
+			if r.onDisconnect != nil {
+				r.onDisconnect()
 			}
 		}
 		if ctx.Err() == nil {
@@ -157,8 +157,8 @@ func (l *replica) run(ctx context.Context) error {
 }
 
 // session runs one connection. It reports whether the replica was ever in sync.
-func (l *replica) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
-	c := l.dial(ctx, log)
+func (r *replica) session(ctx context.Context, log klog.Logger) (connected bool, err error) {
+	c := r.dial(ctx, log)
 	if c == nil {
 		return false, ctx.Err()
 	}
@@ -177,29 +177,29 @@ func (l *replica) session(ctx context.Context, log klog.Logger) (connected bool,
 	defer func() { go c.Close() }()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	l.reading.Store(true)
-	defer l.reading.Store(false)
-	if l.onReset != nil {
-		l.onReset()
+	r.reading.Store(true)
+	defer r.reading.Store(false)
+	if r.onReset != nil {
+		r.onReset()
 	}
-	events := &liveEvents{to: l.handler}
+	events := &liveEvents{to: r.handler}
 	defer events.end()
-	if err := l.read(ctx, c, events); err != nil {
-		l.readFailed.Store(true)
+	if err := r.read(ctx, c, events); err != nil {
+		r.readFailed.Store(true)
 		return false, fmt.Errorf("read the database: %w", err)
 	}
-	l.conn.Store(&connection{client: c, ctx: ctx})
-	defer l.conn.Store(nil)
-	l.reading.Store(false)
-	l.readFailed.Store(false)
+	r.conn.Store(&connection{client: c, ctx: ctx})
+	defer r.conn.Store(nil)
+	r.reading.Store(false)
+	r.readFailed.Store(false)
 	log.Info("Connected to the database", "endpoint", c.CurrentEndpoint(), "schema", c.Schema().Version)
-	l.onSynced()
-	return true, l.watch(ctx, c, lost)
+	r.onSynced()
+	return true, r.watch(ctx, c, lost)
 }
 
 // read fills the replica.
-func (l *replica) read(ctx context.Context, c client.Client, events cache.EventHandler) error {
-	_, watches, err := l.schema()
+func (r *replica) read(ctx context.Context, c client.Client, events cache.EventHandler) error {
+	_, watches, err := r.schema()
 	if err != nil {
 		return err
 	}
@@ -219,9 +219,9 @@ func (l *replica) read(ctx context.Context, c client.Client, events cache.EventH
 
 // watch probes the connection until the connection or ctx ends. It sends the first probe at once: the client retains
 // the text of the last reply, which is the whole database, until the next reply arrives.
-func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
+func (r *replica) watch(ctx context.Context, c client.Client, lost <-chan struct{}) error {
 	for {
-		interval := cmp.Or(time.Duration(l.inactivityTimeout.Load()), inactivityTimeout) / 3
+		interval := cmp.Or(time.Duration(r.inactivityTimeout.Load()), inactivityTimeout) / 3
 		probe, cancel := context.WithTimeout(ctx, 2*interval)
 		err := until(probe, func() error { return c.Echo(probe) })
 		cancel()
@@ -241,16 +241,16 @@ func (l *replica) watch(ctx context.Context, c client.Client, lost <-chan struct
 // dial connects to the server, or to the RAFT leader if there are several servers. It returns nil only when ctx ends.
 // Each server is tried independently and repeatedly, so a silent one, such as a host without power, does not delay
 // the others.
-func (l *replica) dial(ctx context.Context, log klog.Logger) client.Client {
+func (r *replica) dial(ctx context.Context, log klog.Logger) client.Client {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan client.Client)
-	addresses := l.endpoint.addresses()
+	addresses := r.endpoint.addresses()
 	for _, address := range addresses {
 		go func() {
 			var logged time.Time
 			for wait := minBackoff; ctx.Err() == nil; wait = nextWait(wait, address) {
-				c, err := l.connect(ctx, address, len(addresses) > 1 && !l.anyServer)
+				c, err := r.connect(ctx, address, len(addresses) > 1 && !r.anyServer)
 				if err == nil {
 					select {
 					case found <- c:
@@ -287,8 +287,8 @@ func nextWait(wait time.Duration, address string) time.Duration {
 }
 
 // connect connects to one server. If leader is set, the server must be the leader.
-func (l *replica) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
-	db, _, err := l.schema()
+func (r *replica) connect(ctx context.Context, address string, leader bool) (client.Client, error) {
+	db, _, err := r.schema()
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (l *replica) connect(ctx context.Context, address string, leader bool) (cli
 	options := []client.Option{client.WithLogger(&quiet), client.WithEndpoint(address), client.WithLeaderOnly(leader)}
 	secure := strings.HasPrefix(address, "ssl:")
 	if secure {
-		config, err := l.endpoint.tls()
+		config, err := r.endpoint.tls()
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +313,7 @@ func (l *replica) connect(ctx context.Context, address string, leader bool) (cli
 	}
 	c.Close()
 	if secure {
-		err = fmt.Errorf("with certificate %s: %w", l.endpoint.Certificate, err)
+		err = fmt.Errorf("with certificate %s: %w", r.endpoint.Certificate, err)
 	}
 	return nil, err
 }

@@ -22,7 +22,7 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 	d, _ := dial(t, nb, sb)
 	configure(t, d, topology(1))
 	apply(t, d, service(1, 1, "10.244.1.1", "10.244.1.2", "fd00:10:244:1::1"))
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	run(t, "ovn-appctl", "-t", filepath.Join(filepath.Dir(nb.socket), "northd.ctl"), "pause")
 
 	misplaced := func() []netip.Addr {

@@ -100,7 +100,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	few.Listeners[4].Backends = []plan.Backend{{Addr: netip.MustParseAddrPort("10.244.1.3:99"), Node: "n3"}}
 	slices.SortStableFunc(few.Listeners, func(a, b plan.Listener) int { return a.VIP.Compare(b.VIP) })
 	apply(t, d, few, onHost(service(4, 1)))
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 
 	flows := withPorts(sb.sbctl(t, "lflow-list"))
 	for _, want := range []string{

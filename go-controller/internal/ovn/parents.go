@@ -48,10 +48,6 @@ func (b *batch) attach(uuid string, want rows.Row) error {
 			return fmt.Errorf("%s %s: %s %s is not in the database", want.Table, want.ID, in.Table, in.Name)
 		}
 		holder = r.uuid
-		// The external switches belong to OVN-Kubernetes: nothing of ours may stay in them.
-		if (want.Table == rows.LoadBalancer || want.Table == rows.ACL) && !isUnreplicated(in) {
-			b.bumpEpoch(r)
-		}
 	}
 	c := b.change(set{table: in.Table, uuid: holder, column: in.Column})
 	c.add = append(c.add, ovsdb.UUID{GoUUID: uuid})

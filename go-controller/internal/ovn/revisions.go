@@ -27,7 +27,9 @@ type revisions struct {
 	mu sync.Mutex
 	// written is the number of the last transaction that is known to have taken effect, and seen the southbound one.
 	written, seen uint64
-	pending       map[world.Key]pendingRevision
+	// advanced is when the southbound number rose last.
+	advanced time.Time
+	pending  map[world.Key]pendingRevision
 }
 
 // pendingRevision is the transaction that a Service waits for, and since when it has been waiting for any.
@@ -77,24 +79,33 @@ func (r *revisions) await(v view, changes []dataplane.Change, failed map[world.K
 			delete(r.pending, c.Key)
 			continue
 		}
-		if r.pending == nil {
-			r.pending = map[world.Key]pendingRevision{}
-		}
-		since := now
-		if before, waits := r.pending[c.Key]; waits {
-			since = before.since
-		}
-		r.pending[c.Key] = pendingRevision{r.written, since}
+		r.wait(c.Key, now)
 	}
 }
 
-// oldest returns since when the Service that has waited longest has been waiting, the zero time if none waits.
-func (r *revisions) oldest() time.Time {
+// wait records that a Service waits for the transactions up to now. r.mu must be held.
+func (r *revisions) wait(key world.Key, now time.Time) {
+	if r.pending == nil {
+		r.pending = map[world.Key]pendingRevision{}
+	}
+	since := now
+	if before, waits := r.pending[key]; waits {
+		since = before.since
+	}
+	r.pending[key] = pendingRevision{r.written, since}
+}
+
+// stalled returns since when ovn-northd has translated nothing although a Service waits, the zero time if none waits. A
+// Service that changes again and again may always wait although each of its transactions is translated.
+func (r *revisions) stalled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var oldest time.Time
 	for _, p := range r.pending {
 		oldest = world.Earliest(oldest, p.since)
+	}
+	if !oldest.IsZero() && r.advanced.After(oldest) {
+		return r.advanced
 	}
 	return oldest
 }
@@ -115,6 +126,9 @@ func (r *revisions) observe(m model.Model) {
 	}
 	number := rows.ParseRevision(row.Addresses)
 	r.mu.Lock()
+	if number > r.seen {
+		r.advanced = time.Now()
+	}
 	r.seen = number
 	r.mu.Unlock()
 	r.settle(number)
@@ -152,15 +166,12 @@ func (d *Dataplane) Pending(key world.Key) time.Time {
 	return d.revisions.pending[key].since
 }
 
-// OldestPending returns the earliest time that Pending returns for any Service, the zero time for none. It may be
-// called from any goroutine.
-func (d *Dataplane) OldestPending() time.Time { return d.revisions.oldest() }
+// Stalled returns since when ovn-northd has translated nothing although a Service is pending, the zero time if none is.
+// It may be called from any goroutine.
+func (d *Dataplane) Stalled() time.Time { return d.revisions.stalled() }
 
-// numbers reports whether transactions are numbered: as long as shards have addresses, and if there is a southbound
-// database to observe.
-func (d *Dataplane) numbers(builder *rows.Builder) bool {
-	return d.sb != nil && builder != nil && builder.HasShards()
-}
+// numbers reports whether transactions are numbered: as long as shards have addresses.
+func (d *Dataplane) numbers(builder *rows.Builder) bool { return builder != nil && builder.HasShards() }
 
 // restoreRevision has the number written again if another client has deleted or lowered it.
 func (d *Dataplane) restoreRevision(b *batch) error {

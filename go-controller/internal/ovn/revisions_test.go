@@ -36,7 +36,7 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 	one, two := service(1, 1, "10.244.1.1"), service(2, 1, "10.244.1.1")
 	configure(t, d, topology(1))
 	apply(t, d, one)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	await.True(t, "the Service is not pending", func() bool { return d.Pending(one.Key).IsZero() })
 	if !strings.Contains(sb.sbctl(t, "lflow-list"), "10.50.1.1") {
 		t.Error("it has no flow")
@@ -57,7 +57,7 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 	}
 	since := d.Pending(two.Key)
 	apply(t, d, service(2, 1, "10.244.1.1", "10.244.1.2"))
-	if is := d.Pending(two.Key); !is.Equal(since) || !d.OldestPending().Equal(d.Pending(one.Key)) {
+	if is := d.Pending(two.Key); !is.Equal(since) || !d.Stalled().Equal(d.Pending(one.Key)) {
 		t.Errorf("pending since %v, was %v", is, since)
 	}
 	for len(translated) > 0 { // of the first Service
@@ -75,7 +75,7 @@ func TestServicesArePendingUntilTheyAreTranslated(t *testing.T) {
 	awaitTranslated(one.Key, two.Key)
 	for _, process := range []*Dataplane{d, restarted} {
 		await.True(t, "no Service is pending", func() bool {
-			return process.Pending(one.Key).IsZero() && process.OldestPending().IsZero()
+			return process.Pending(one.Key).IsZero() && process.Stalled().IsZero()
 		})
 	}
 	apply(t, d, one)
@@ -124,7 +124,7 @@ func TestTheRevisionIsRestored(t *testing.T) {
 	bare := topology(1)
 	bare.Domains[0].Shards[0].Anchors = nil
 	configure(t, d, bare)
-	if is := d.OldestPending(); !is.IsZero() {
+	if is := d.Stalled(); !is.IsZero() {
 		t.Errorf("without shards, pending since %v", is)
 	}
 	remove(t, d, one)
@@ -135,8 +135,8 @@ func TestTheRevisionIsRestored(t *testing.T) {
 	if err := northd.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	nb.nbctl(t, "--wait=sb", "sync")
-	if is := d.OldestPending(); !is.IsZero() {
+	nb.sync(t)
+	if is := d.Stalled(); !is.IsZero() {
 		t.Errorf("after all, pending since %v", is)
 	}
 }

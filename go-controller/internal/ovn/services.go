@@ -22,14 +22,18 @@ func (d *Dataplane) serviceOps(key world.Key) opsFunc {
 		}
 		p := d.desired.plans[key]
 		if p == nil {
-			return b.reconcile(have, nil)
+			return b.retire(have)
 		}
 		if d.builder == nil {
 			return errNoTopology
 		}
 		vips := make(map[string]map[string]string, len(have))
 		for _, r := range have {
-			vips[r.externalIDs()[rows.KeyPrimaryID]], _ = r.column("vips").(map[string]string)
+			if now, _ := r.column("vips").(map[string]string); now != nil {
+				vips[r.externalIDs()[rows.KeyPrimaryID]] = now
+			} else if r.table == rows.LoadBalancer {
+				vips[r.externalIDs()[rows.KeyPrimaryID]] = map[string]string{}
+			}
 		}
 		wants, err := d.builder.Service(p, func(id string) map[string]string { return vips[id] })
 		if err != nil {
@@ -57,6 +61,7 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 		key, ok := parseKey(ids[rows.KeyService])
 		if !ok || !keep(key) {
 			opsFuncs = append(opsFuncs, removeAll([]record{r}))
+			delete(d.retired, key)
 		} else if seen[id] && d.desired.plans[key] != nil {
 			opsFuncs = append(opsFuncs, d.serviceOps(key))
 		}

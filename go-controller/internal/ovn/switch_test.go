@@ -21,7 +21,8 @@ func TestSwitchNetworks(t *testing.T) {
 		run(t, "ovs-vsctl", append([]string{"--db=unix:" + server.socket, "--no-wait"}, args...)...)
 	}
 	vsctl("init", "--", "set", "Open_vSwitch", ".",
-		"external_ids:ovn-bridge-mappings=physnet:br-ex, provider:br-provider,nowhere:br-none",
+		"external_ids:ovn-bridge-mappings=physnet:br-ex, provider:br-provider,nowhere:br-none,"+
+			"chained:br-chained,alone:br-alone",
 		"--", "add-br", "br-ex", "--", "set", "Bridge", "br-ex", "external_ids:bridge-uplink=bond",
 		"--", "add-bond", "br-ex", "bond", "eno1", "eno2", "--", "add-port", "br-ex", "vm7",
 		"--", "add-br", "br-provider", "--", "add-port", "br-provider", "eno3",
@@ -30,6 +31,11 @@ func TestSwitchNetworks(t *testing.T) {
 		"patch-slb-lan-localnet-to-br-int", "type=patch",
 		"options:peer=patch-br-int-to-slb-lan-localnet", "--", "set", "Port", "patch-slb-lan-localnet-to-br-int",
 		"external_ids:ovn-localnet-port=slb-lan-localnet",
+		"--", "add-br", "br-chained", "--", "add-port", "br-chained", "patch-a", "--", "set", "Interface", "patch-a",
+		"type=patch", "options:peer=patch-b",
+		"--", "add-br", "br-alone", "--", "add-port", "br-alone", "patch-alone-to-br-int", "--", "set", "Interface",
+		"patch-alone-to-br-int", "type=patch", "options:peer=patch-br-int-to-alone", "--", "set", "Port",
+		"patch-alone-to-br-int", "external_ids:ovn-localnet-port=alone",
 		"--", "add-br", "br-int", "--", "add-port", "br-int", "pod1")
 	changed := make(chan struct{}, 1)
 	s, err := NewSwitch(Endpoint{Address: "unix:" + server.socket}, func() {
@@ -49,9 +55,11 @@ func TestSwitchNetworks(t *testing.T) {
 	expect := func(when string, eno1, eno2, eno3 bool) {
 		t.Helper()
 		want := map[string]Uplinks{
-			"physnet":  {"br-ex", []Uplink{{"eno1", eno1}, {"eno2", eno2}}, patches},
-			"provider": {"br-provider", []Uplink{{"eno3", eno3}}, map[string]int{}},
-			"nowhere":  {Bridge: "br-none", Patches: map[string]int{}},
+			"physnet":  {Bridge: "br-ex", Links: []Uplink{{"eno1", eno1}, {"eno2", eno2}}, Patches: patches},
+			"provider": {Bridge: "br-provider", Links: []Uplink{{"eno3", eno3}}, Patches: map[string]int{}},
+			"chained":  {Bridge: "br-chained", Patches: map[string]int{}},
+			"alone":    {Bridge: "br-alone", Isolated: true, Patches: map[string]int{}},
+			"nowhere":  {Bridge: "br-none", Missing: true, Patches: map[string]int{}},
 		}
 		await.True(t, when, func() bool {
 			got, known := s.Networks()

@@ -61,19 +61,19 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 			fresh, freshSB := zone(t, c.node)
 			translate(t, fresh, freshSB)
 			write(t, dialFor(c.after, fresh, freshSB), c.after)
-			fresh.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			fresh.sync(t)
 
 			nb, sb := zone(t, c.node)
 			ends := supervised(t, nb, sb)
 			write(t, dialFor(c.before, nb, sb), c.before)
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			address := func() string {
 				return nb.nbctl(t, "--bare", "--columns=mac,networks", "find", "Logical_Router_Port", "name=slb-lan-0-ext")
 			}
 			was, written := address(), nb.transactions(t)
 			write(t, dialFor(c.after, nb, sb), c.after)
 			t.Logf("%d transactions", nb.transactions(t)-written)
-			nb.nbctl(t, "--timeout=20", "--wait=sb", "sync")
+			nb.sync(t)
 			if diff := cmp.Diff(withoutGlobal(fresh.dump(t)), withoutGlobal(nb.dump(t))); diff != "" {
 				t.Errorf("- a new database and + one taken over:\n%s", diff)
 			}

@@ -92,7 +92,7 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 		wanted[rows.Ref{Table: rows.AddressSet, ID: rows.Revision(0).ID}] = true
 		opsFuncs = append(opsFuncs, d.restoreRevision)
 	}
-	opsFuncs[0] = removeUnwanted(v, wanted)
+	opsFuncs[0] = d.removeUnwanted(v, wanted)
 	return append(opsFuncs, func(b *batch) error { return d.setTimers(b, builder) })
 }
 
@@ -110,19 +110,23 @@ func ensureAll(wants []rows.Row) opsFunc {
 // removeUnwanted returns a function that removes rows we own that are not wanted, and duplicates of those that are. It
 // ignores rows of Services and nodes. It also removes rows of other versions of this project whose owner types this
 // version does not recognize.
-func removeUnwanted(v view, wanted map[rows.Ref]bool) opsFunc {
+func (d *Dataplane) removeUnwanted(v view, wanted map[rows.Ref]bool) opsFunc {
 	var gone []record
+	routers := map[string]bool{}
 	for _, table := range ownTables() {
 		seen := map[string]bool{}
 		for _, r := range v.filter(table, isTopologyRow) {
 			id := r.externalIDs()[rows.KeyPrimaryID]
 			if !wanted[rows.Ref{Table: table, ID: id}] || seen[id] {
 				gone = append(gone, r)
+				if table == rows.Router {
+					routers[r.string("name")] = true
+				}
 			}
 			seen[id] = true
 		}
 	}
-	return removeAll(gone)
+	return removeAll(append(gone, d.retiredOn(v, routers)...))
 }
 
 // isTopologyRow reports whether we own a row and it belongs to neither a Service nor a node.

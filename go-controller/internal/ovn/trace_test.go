@@ -34,7 +34,7 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 	for i := range 3 {
 		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
 	}
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	mac := func(port string) string {
 		return nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
 	}

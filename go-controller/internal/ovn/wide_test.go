@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +14,8 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // wide returns the plan of a Service with 10,000 ports and 50 pods, each on a node of its own.
@@ -69,8 +70,8 @@ func BenchmarkManyAddresses(b *testing.B) {
 	}
 }
 
-// A Service that grows beyond the limit leaves no partial rows, and other Services are not changed.
-func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
+// A Service that grows beyond the limit is not served in part, and other Services are not changed.
+func TestServiceBeyondTheLimitIsNotServed(t *testing.T) {
 	t.Parallel()
 	s, d := ready(t, 2)
 	wide, other := service(1, 2, "10.244.1.10", "10.244.2.10"), service(2, 2, "10.244.2.20")
@@ -81,8 +82,14 @@ func TestServiceBeyondTheLimitLosesAllItsRows(t *testing.T) {
 	beyond.Listeners, beyond.Excess = nil, plan.Excess{Limit: plan.BackendsOfService}
 	apply(t, d, &beyond)
 	prune(t, d, &beyond, other)
+	if vips := s.nbctl(t, "--bare", "--columns=vips", "find", "Load_Balancer",
+		"external_ids:slb.k8s.ovn.org/service="+wide.Key.String()); strings.TrimSpace(vips) != "" {
+		t.Errorf("served once it was too wide: %s", vips)
+	}
+	remove(t, d, wide)
+	prune(t, d, other)
 	if diff := cmp.Diff(want, stripped(s.dump(t))); diff != "" {
-		t.Errorf("before it came and once it was too wide:\n%s", diff)
+		t.Errorf("before it came and once it was gone:\n%s", diff)
 	}
 	apply(t, d, wide)
 	if n := len(d.desired.nodes); n != 2 {

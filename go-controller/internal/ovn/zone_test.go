@@ -64,7 +64,7 @@ func TestTunnelKeysAreEqualInAllZones(t *testing.T) {
 		d, _ := dial(t, nb, sb)
 		configure(t, d, zoneTopology(node, chassis))
 		apply(t, d, service(1, 2, "10.244.0.9", "10.244.1.9", "10.244.2.9", "fd00:10:244:1::9"))
-		nb.nbctl(t, "--wait=sb", "sync")
+		nb.sync(t)
 		var out strings.Builder
 		for i := range 2 {
 			router := fmt.Sprintf("slbreturn-lan-%d", i)
@@ -166,7 +166,7 @@ func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
 	d, events := dial(t, nb, sb)
 	f := zoneTopology("n3", "c3")
 	configure(t, d, f)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	const port = "cr-slbreturn-lan-0-out"
 	router := func() string {
 		return strings.TrimSpace(nb.nbctl(t, "--bare", "--columns=_uuid", "find", "Logical_Router", "name=slbreturn-lan-0"))
@@ -177,7 +177,7 @@ func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
 		seen = await.Receive(t, "the router is deleted", events) == Rows && router() != before
 	}
 	configure(t, d, f)
-	nb.nbctl(t, "--wait=sb", "sync")
+	nb.sync(t)
 	await.True(t, "the key of "+port, func() bool {
 		return strings.TrimSpace(sb.sbctl(t, "--bare", "--columns=tunnel_key", "find", "Port_Binding",
 			"logical_port="+port)) == "2" && len(d.Miskeyed()) == 0

@@ -14,19 +14,19 @@ import (
 // address alone, so the addresses of all other Services stay in place. Only an anchor may change, and with it the
 // Topology.
 
-// Add places a new Service that is the youngest and already has its addresses. It reports whether one of them is an
-// anchor.
-func (s *Placements) Add(svc *world.Service, a *ipam.Allocation) (anchored bool) {
+// Add places a Service that is the youngest with a placement and already has its addresses, those in holds excepted. It
+// reports whether one of them is an anchor.
+func (s *Placements) Add(svc *world.Service, a *ipam.Allocation, holds map[netip.Addr]Hold) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return false
 	}
-	placements := s.add(svc.Key.Namespace, a, addrs, nil)
+	placements := s.add(svc, a, addrs, holds)
 	s.Services[svc.Key] = placements
 	return slices.ContainsFunc(placements, s.isAnchor)
 }
 
-// Remove removes a Service that no longer exists and shares no address. It reports whether one of its addresses was
+// Remove removes the placement of a Service that shares no address. It reports whether one of its addresses was
 // an anchor.
 func (s *Placements) Remove(svc *world.Service) (anchored bool) {
 	placements := s.Services[svc.Key]

@@ -87,8 +87,11 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 }
 
 // refreshable returns the addresses of a Service for which OVN-Kubernetes recomputes its flows when we rewrite the
-// status: those that we allocated and that are in the status.
+// status: those that we allocated and that are in the status. It ignores Services of other service proxies.
 func refreshable(s *world.Service) []netip.Addr {
+	if s.OtherProxy() {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
 

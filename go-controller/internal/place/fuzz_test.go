@@ -3,7 +3,6 @@
 package place_test
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -15,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // decision is everything that is computed from a snapshot.
@@ -39,20 +38,10 @@ func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
 	return d
 }
 
+// property checks one property of random snapshots.
 func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
 	f.Helper()
-	r := rand.New(rand.NewPCG(7, 8))
-	for range 300 {
-		choices := make([]byte, 200+r.IntN(300))
-		for i := range choices {
-			choices[i] = byte(r.Uint32())
-		}
-		f.Add(choices)
-	}
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		w, held := worldtest.Random(bytes.Clone(choices))
-		check(t, w, held)
-	})
+	worldtest.Fuzz(f, rand.New(rand.NewPCG(7, 8)), 200, 500, check)
 }
 
 var exact = cmp.Options{

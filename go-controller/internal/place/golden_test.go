@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 

@@ -22,6 +22,9 @@ type Layout struct {
 	primaryNetworks map[string]bool
 	// Interconnect is set if each node has its own databases, which its agent programs.
 	Interconnect bool
+	// TunnelsDown are the nodes that OVN can't reach from most of the others, and what shows it (world.TunnelsDown). It
+	// moves no shard: OVN has detected it, and fails over by itself.
+	TunnelsDown map[string]string
 	// mode is how domains are served if they can be, modeMessage what that follows from.
 	mode        world.ServingMode
 	modeMessage string
@@ -48,6 +51,8 @@ type Domain struct {
 	// NoGateway is why the domain has no shards. Off is set if layer 2 is disabled. Unserved is why the domain
 	// can't be served in this cluster. Each is empty if it does not apply.
 	NoGateway, DisabledReason, Unserved string
+	// TunnelsDown is set if OVN can't reach some nodes, so that connections to their endpoints fail.
+	TunnelsDown bool
 	// AllDraining is set if every gateway of the domain is draining.
 	AllDraining bool
 	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be
@@ -73,6 +78,13 @@ type Domain struct {
 type Shard struct {
 	ID       world.ShardID
 	Gateways []plan.Gateway
+}
+
+// IsGateway reports whether a node is a gateway of a shard.
+func (d *Domain) IsGateway(node string) bool {
+	return slices.ContainsFunc(d.Shards, func(s Shard) bool {
+		return slices.ContainsFunc(s.Gateways, func(g plan.Gateway) bool { return g.Node == node })
+	})
 }
 
 // ExcludedNode is a node that must not be a gateway, and why.
@@ -105,6 +117,9 @@ func Compute(w *world.Snapshot) *Layout {
 			n = &bare
 		}
 		nodes[n.Name] = n
+	}
+	if !w.Cluster.OpenShiftSDN { // It has no OVN.
+		l.TunnelsDown = world.TunnelsDown(w.Nodes, w.Domains)
 	}
 	l.mode, l.modeMessage = serving(&w.Cluster, &zones)
 	for _, spec := range w.Domains {
@@ -172,6 +187,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	d.addWarnings(members, w.Cluster.OpenShiftSDN)
 	if !w.Cluster.OpenShiftSDN {
 		d.addSlowDetection(w.Nodes, l.Interconnect)
+		d.addTunnelsDown(l.TunnelsDown)
 	}
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.ShardStates) {
@@ -213,7 +229,7 @@ func (d *Domain) reporting(order []*world.Node, c world.ShardState) []*world.Nod
 
 // unserved returns why no segment can be served in this cluster, or an empty string.
 func unserved(c *world.Cluster, zones *world.Zones) string {
-	const instead = "; a BGPAdvertisement of the pool advertises its addresses instead"
+	const instead = "; to advertise its addresses instead, select the pool by a BGPAdvertisement"
 	switch {
 	case c.OpenShiftSDN:
 		return ""
@@ -273,14 +289,4 @@ func (l *Layout) domain(pool string, a netip.Addr) *Domain {
 		}
 	}
 	return nil
-}
-
-// subnet returns the subnet of the domain that contains the address.
-func (d *Domain) subnet(a netip.Addr) (netip.Prefix, bool) {
-	for _, s := range d.Spec.Subnets {
-		if s.Prefix.Contains(a) {
-			return s.Prefix, true
-		}
-	}
-	return netip.Prefix{}, false
 }

@@ -251,6 +251,17 @@ func (d *Domain) addSlowDetection(all []*world.Node, interconnect bool) {
 		plan.MaxBFDFrames))
 }
 
+// addTunnelsDown records the nodes that OVN can't reach. Each node may have endpoints of any domain.
+func (d *Domain) addTunnelsDown(down map[string]string) {
+	if len(down) == 0 {
+		return
+	}
+	d.TunnelsDown = true
+	names := slices.Sorted(maps.Keys(down))
+	d.Warnings = append(d.Warnings, fmt.Sprintf("OVN does not reach %s from other nodes, so that connections to "+
+		"endpoints there fail: node %s: %s", some(names), names[0], down[names[0]]))
+}
+
 // excludedNames returns as many names as fit into a condition.
 func (d *Domain) excludedNames() string {
 	names := make([]string, 0, len(d.Excluded))

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // moving returns a snapshot of a cluster in which some of the nodes have zones of their own, with an agent each. The
@@ -94,8 +94,8 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 				n.Agent.NoOverlay = true
 			}
 		}, "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +
-			"switch, by which OVN reaches the pods of other nodes; a BGPAdvertisement of the pool advertises its addresses " +
-			"instead"},
+			"switch, by which OVN reaches the pods of other nodes; to advertise its addresses instead, select the pool by a " +
+			"BGPAdvertisement"},
 		"OpenShift SDN": {moving(true), world.ServedCentrally, func(w *world.Snapshot) { w.Cluster.OpenShiftSDN = true },
 			"OpenShiftSDN: the cluster network is OpenShiftSDN"},
 	} {

@@ -40,7 +40,7 @@ type Placement struct {
 // BGP.
 func (s *Placement) OutsideLayer2() bool {
 	switch s.Reason {
-	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported:
+	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported, ReasonOtherServiceProxy:
 		return true
 	default:
 		return false
@@ -73,21 +73,25 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
-			s.Services[svc.Key] = s.add(svc.Key.Namespace, a, addrs, holds)
+			s.Services[svc.Key] = s.add(svc, a, addrs, holds)
 		}
 	}
 	return s
 }
 
-// add places addresses of a namespace that have no placement yet.
-func (s *Placements) add(namespace string, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
+// add places addresses of a Service that have no placement yet.
+func (s *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
 ) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
+		if svc.OtherProxy() {
+			placements[i] = Placement{Addr: addr, Reason: ReasonOtherServiceProxy, Message: OtherServiceProxy(svc)}
+			continue
+		}
 		d, reason, message := s.layout.domainFor(a.PoolOf(addr), addr)
-		if reason == "" && s.layout.primaryNetworks[namespace] {
+		if reason == "" && s.layout.primaryNetworks[svc.Key.Namespace] {
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
-				"user-defined network, where no L2Domain reaches them", d.Spec.Name, namespace)
+				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
 		}
 		if h, held := holds[addr]; held && reason == "" {
 			reason, message = h.Reason, h.Message
@@ -101,6 +105,13 @@ func (s *Placements) add(namespace string, a *ipam.Allocation, addrs []netip.Add
 		}
 	}
 	return placements
+}
+
+// OtherServiceProxy returns why a Service that another service proxy serves is not announced.
+func OtherServiceProxy(s *world.Service) string {
+	return fmt.Sprintf("label %s: %q leaves the Service to another service proxy, and OVN-Kubernetes and kube-proxy "+
+		"ignore it, so neither layer 2 nor BGP announces its addresses, which it keeps", world.LabelServiceProxyName,
+		s.Labels[world.LabelServiceProxyName])
 }
 
 func (s *Placement) shardFamily() shardFamily { return shardFamily{s.Shard, world.FamilyOf(s.Addr)} }
@@ -126,12 +137,8 @@ func (l *Layout) domainFor(pool string, a netip.Addr) (*Domain, Reason, string) 
 		return nil, reason, message
 	}
 	if _, ok := d.subnet(a); !ok {
-		subnets := make([]string, len(d.Spec.Subnets))
-		for i, s := range d.Spec.Subnets {
-			subnets[i] = s.Prefix.String()
-		}
 		return nil, ReasonAddressOutsideSubnets, fmt.Sprintf("address %s is in none of the subnets of L2Domain %q: %s", a,
-			d.Spec.Name, strings.Join(subnets, ", "))
+			d.Spec.Name, d.subnets())
 	}
 	// A Service may have had the address before the domain, or its gateway, was known.
 	if slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool { return s.Gateway == a }) {

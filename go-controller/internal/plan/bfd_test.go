@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 )
 
 func TestTunnelIntervalGoldens(t *testing.T) {

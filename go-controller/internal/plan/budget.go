@@ -137,7 +137,7 @@ func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key
 	b.grant(fit, orUnlimited(limits.NamespaceBackends), BackendsOfNamespace, excess)
 	if b.shared = b.total > orUnlimited(limits.Backends); b.shared {
 		fit = slices.DeleteFunc(fit, func(c Claim) bool { return excess[c.Key].Limit != NoLimit })
-		b.grant(fit, fairShare(b.used, limits.Backends), BackendsOfCluster, excess)
+		b.grant(fit, FairShare(b.used, limits.Backends), BackendsOfCluster, excess)
 	}
 	return b, excess
 }
@@ -165,9 +165,9 @@ func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[wo
 	}
 }
 
-// fairShare returns the largest share such that no namespace gets more, those that need less get what they need and
+// FairShare returns the largest share such that no namespace gets more, those that need less get what they need and
 // all together get at most total.
-func fairShare(needs map[string]int, total int) int {
+func FairShare(needs map[string]int, total int) int {
 	ascending := slices.Sorted(maps.Values(needs))
 	for i, need := range ascending {
 		share := total / (len(ascending) - i)

@@ -27,9 +27,10 @@ func Endpoints(s *world.Service, f world.Family) iter.Seq2[netip.AddrPort, *worl
 	}
 }
 
-// Taking yields the endpoints of one family that take new connections of any port of a Service, as Endpoints does, but
-// each of them at most twice, however many ports there are: tenants decide how many ports and endpoints a Service has.
-func Taking(s *world.Service, f world.Family) iter.Seq[*world.Endpoint] {
+// UsableEndpoints yields the endpoints of one family that take new connections of any port of a Service, as Endpoints
+// does, but each of them at most twice, however many ports there are: tenants decide how many ports and endpoints a
+// Service has.
+func UsableEndpoints(s *world.Service, f world.Family) iter.Seq[*world.Endpoint] {
 	return func(yield func(*world.Endpoint) bool) {
 		type visit struct {
 			slice *world.Slice

@@ -9,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // DomainChange is what an edit means for the clients of all addresses of an L2Domain.
@@ -112,41 +109,6 @@ func compareDomains(moved map[movement]int) []DomainChange {
 		list = append(list, *changes[name])
 	}
 	return list
-}
-
-// unreported returns notes about the domains that the edit attaches to a physical network of which no node has reported
-// whether it has it: their gateways are not known. Without agents, which report bridges, what is known of a network is
-// what the controller has written to the status of another domain there.
-func unreported(before *objects.Objects, is *decision) []string {
-	var notes []string
-	for _, d := range is.Layout.Domains {
-		old, network := objects.Named(before.Domains, d.Spec.Name), d.Spec.PhysicalNetwork
-		hasAgent := func(n *world.Node) bool { return n.Agent != nil }
-		isKnown := func(n *world.Node) bool {
-			return slices.Contains(d.Spec.Nodes, n.Name) && (n.Agent != nil && n.Agent.Bridges != nil ||
-				network == world.GatewayNetwork && n.GatewayBridge != "")
-		}
-		onNetwork := func(o *v1alpha1.L2Domain) bool {
-			return o.Spec.PhysicalNetwork == network && len(o.Status.Conditions) > 0
-		}
-		how := ""
-		switch {
-		case old != nil && old.Spec.PhysicalNetwork == network, is.World.Cluster.OpenShiftSDN, d.DisabledReason != "",
-			len(d.Spec.Nodes) == 0:
-			continue
-		case d.Unserved != "" && is.World.Cluster.NoDatabase && !slices.ContainsFunc(is.World.Nodes, hasAgent):
-			how = printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node   # agents",
-				before.Home())
-		case d.Unserved != "", slices.ContainsFunc(is.World.Nodes, isKnown), slices.ContainsFunc(before.Domains, onNetwork):
-			continue
-		default:
-			how = "ovn-bridge-mappings of the nodes (docs/tasks/segment.md) and, after the edit, " +
-				printable.Command("kubectl describe l2domain %s", d.Spec.Name)
-		}
-		notes = append(notes, fmt.Sprintf("L2Domain %s: no node has reported whether it has physical network %s, so its "+
-			"gateways are not known before the edit: see %s", d.Spec.Name, network, how))
-	}
-	return notes
 }
 
 // foreignSubnets returns notes about domains whose subnets do not look like those of their segment since the edit.

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -30,7 +30,7 @@ import (
 //	wide            (empty) all changes are shown
 //	moving          (empty) only what is lost or moves is shown, as by drain
 //	moves           lines "NAMESPACE/SERVICE NODE": requests to move Services
-//	want            the changes
+//	want            the changes, and the new Services that nothing would announce
 func TestGolden(t *testing.T) {
 	base, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
@@ -79,7 +79,13 @@ func TestGolden(t *testing.T) {
 		if moving {
 			return changes.Moves().Text(all), nil
 		}
-		return changes.Text(all) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged), nil
+		text := changes.Text(all) + fmt.Sprintf("unchanged: %d\n", changes.Unchanged)
+		for _, s := range changes.Services {
+			if s.Pending {
+				text += "pending: " + s.Service + "\n"
+			}
+		}
+		return text, nil
 	})
 }
 

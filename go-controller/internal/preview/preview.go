@@ -55,7 +55,8 @@ type ServiceChange struct {
 	Service  string    `json:"service"`
 	Effect   Effect    `json:"effect"`
 	Messages []Message `json:"messages"`
-	// Pending means that the edit creates the Service, and that it gets no address.
+	// Pending means that the edit creates the Service, and that it gets no address, or that nothing announces those it
+	// gets, even once it has endpoints.
 	Pending bool `json:"pending,omitempty"`
 }
 
@@ -79,6 +80,8 @@ type ShardChange struct {
 	// From and To are the active gateway before and after, empty for none.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
+	// OneOf are the nodes of which one becomes the active gateway, if it is not known which; To and After are empty then.
+	OneOf []string `json:"oneOf,omitempty"`
 	// Before and After are the gateways in order.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
@@ -91,7 +94,7 @@ func (c *Changes) Disrupts() bool {
 }
 
 // HasProblems reports whether an object has a problem after the edit that it did not have before, or a new Service gets
-// no address.
+// no address that is announced.
 func (c *Changes) HasProblems() bool {
 	return len(c.Problems) > 0 || slices.ContainsFunc(c.Services, func(s ServiceChange) bool { return s.Pending })
 }
@@ -127,13 +130,19 @@ type decision struct {
 	survey *bgp.Survey
 	// noDaemon is why no BGP daemon opens sessions, by the names of the nodes without one.
 	noDaemon map[string]string
+	// editedByFRR has the peers of frr-k8s whose Secret the edit sets.
+	editedByFRR map[string]bool
+	// undecided are the new L2Domains whose gateways are not known.
+	undecided map[string]undecided
 }
 
 // decideOn decides about a cluster whose guards have probed all addresses, and in which OVN has the ports of L2Domains
 // that are new or, since another version of the cluster, on another physical network.
 func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	w := o.Snapshot(now)
+	ports := map[string]map[string]world.Localnet{}
 	for i, n := range w.Nodes {
+		ports[n.Name] = n.Localnets
 		settled := *n
 		settled.Guarded = false
 		settled.Localnets = withPorts(n.Localnets, o.Domains, since.Domains)
@@ -141,7 +150,13 @@ func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	}
 	var state decide.State
 	d := state.Decide(w)
-	return &decision{d, frrk8s.Survey(w, d.BGP), noDaemon(o, now)}
+	edited := map[string]bool{}
+	for _, p := range o.Peers {
+		edited[p.Name] = p.Spec.Backend == v1alpha1.BackendFRRK8s && o.EditedSecrets[o.PasswordOf(p)]
+	}
+	out := &decision{Decision: d, survey: frrk8s.Survey(w, d.BGP), noDaemon: noDaemon(o, now), editedByFRR: edited}
+	out.undecided = out.undecidedDomains(since, ports)
+	return out
 }
 
 // withPorts adds the localnet ports of L2Domains that no controller has processed since another version to those that a
@@ -198,7 +213,8 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Objects = append(c.Objects, unfollowed...)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
-	c.Notes = slices.Concat(unreported(before, is), foreignSubnets(was, is), editedSecrets(after))
+	c.Notes = slices.Concat(unreported(before, is), foreignSubnets(was, is), otherRouters(was, is),
+		editedSecrets(after))
 	if len(unfollowed) > 0 {
 		c.Notes = append(c.Notes, "what spec.selector and spec.loadBalancerSourceRanges of a Service do is not known before "+
 			"the edit: kubectl slb explain SERVICE shows it afterwards")
@@ -225,6 +241,9 @@ func problems(d *decision) []string {
 		if why, _ := d.Layout.Idle(p.Name); why == place.ReasonNoDomain && !d.BGP.TakesPool(p.Name) {
 			list = append(list, "IPAddressPool "+p.Name+": its addresses are not announced: no L2Domain and no "+
 				"BGPAdvertisement has it")
+		}
+		if outside, _ := d.Layout.OutsideSubnets(p); outside != "" && !d.BGP.TakesPool(p.Name) {
+			list = append(list, "IPAddressPool "+p.Name+": "+outside)
 		}
 	}
 	for _, domain := range d.Layout.Domains {
@@ -293,7 +312,13 @@ func compareShards(was, is *decision) []ShardChange {
 	for _, id := range slices.SortedFunc(maps.Keys(ids), world.ShardID.Compare) {
 		c := ShardChange{Shard: id.Name(), Addresses: now[id], From: was.active(id), To: is.active(id),
 			Before: was.gateways(id), After: is.gateways(id)}
-		if c.From != c.To || !slices.Equal(c.Before, c.After) {
+		if u, ok := is.undecided[id.Domain]; ok && c.To != "" {
+			if _, before := was.undecided[id.Domain]; before {
+				continue // Neither is known.
+			}
+			c.To, c.After, c.OneOf = "", nil, u.nodes
+		}
+		if len(c.OneOf) > 0 || c.From != c.To || !slices.Equal(c.Before, c.After) {
 			changes = append(changes, c)
 		}
 	}

@@ -3,11 +3,14 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -15,8 +18,10 @@ import (
 // announcement is how an address of a Service is announced.
 type announcement struct {
 	// shard is set if an L2Domain announces the address, on gateway.
-	shard      *world.ShardID
-	gateway    string
+	shard   *world.ShardID
+	gateway string
+	// oneOf are the nodes of which one is the gateway, if it is not known which; gateway is empty then.
+	oneOf      []string
 	attachment attachment
 	// nodes advertise the address by BGP, or would if their sessions were established. They have a BGP daemon.
 	nodes []string
@@ -31,7 +36,10 @@ func (a *announcement) announced() bool { return a.shard != nil || len(a.nodes) 
 
 func (a *announcement) String() string {
 	var parts []string
-	if a.shard != nil {
+	switch {
+	case a.shard != nil && len(a.oneOf) > 0:
+		parts = append(parts, fmt.Sprintf("shard %s on one of %s", a.shard.Name(), names(a.oneOf, false)))
+	case a.shard != nil:
 		parts = append(parts, fmt.Sprintf("shard %s on gateway %s", a.shard.Name(), a.gateway))
 	}
 	if len(a.nodes) > 0 {
@@ -61,7 +69,7 @@ func (a *announcement) ofNew() string {
 // lostSince returns why an address is no longer announced in the ways in which it was.
 func (a *announcement) lostSince(before *announcement) string {
 	switch {
-	case len(before.nodes) == 0:
+	case len(before.nodes) == 0, a.why == a.whyNoRoute:
 		return a.why
 	case before.shard == nil:
 		return a.whyNoRoute
@@ -79,10 +87,15 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 		a := &announcement{why: p.Message}
 		if p.Reason == "" || p.Reason == place.ReasonProbing {
 			a.shard, a.gateway = &p.Shard, d.active(p.Shard)
+			if u, ok := d.undecided[p.Shard.Domain]; ok {
+				a.gateway, a.oneOf = "", u.nodes
+			}
 			a.attachment = d.attachment(p.Shard.Domain, p.Addr)
 		}
 		if r := d.survey.Of(s, p.Addr); r != nil && d.survey.Takes(s, p.Addr) {
-			a.nodes = slices.DeleteFunc(slices.Concat(r.Nodes, r.Idle), func(n string) bool { return d.noDaemon[n] != "" })
+			a.nodes = slices.DeleteFunc(slices.Concat(r.Nodes, r.Idle), func(n string) bool {
+				return d.whyNoSession(n, r.Peers...) != ""
+			})
 			slices.Sort(a.nodes)
 		}
 		if len(a.nodes) == 0 {
@@ -100,6 +113,8 @@ const withoutEndpoint = "no endpoint takes connections, so no node advertises it
 // whyNoRoute returns why no node advertises an address of a Service by BGP.
 func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	switch r := d.survey.Of(s, a); {
+	case s.OtherProxy():
+		return place.OtherServiceProxy(s)
 	case d.BGP.Off() != "":
 		return d.BGP.Off()
 	case !d.survey.Takes(s, a):
@@ -107,7 +122,7 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	case len(d.World.Peers) == 0:
 		return "there is no BGPPeer"
 	case r == nil:
-		return withoutEndpoint
+		return cmp.Or(d.whyNoSessions(), withoutEndpoint)
 	case r.GatewayUnknown:
 		return "its shard has no external address (nextHop: Gateway)"
 	case len(r.Idle) > 0:
@@ -115,6 +130,19 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	}
 	return "no node can advertise it by BGP: check the nodeSelectors and peers of BGPPeers and BGPAdvertisements, " +
 		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"
+}
+
+// whyNoSessions returns why no node can have a session; empty if one can.
+func (d *decision) whyNoSessions() string {
+	why := "no BGPPeer can have a session on any node: kubectl slb status shows why"
+	for peer, nodes := range d.survey.SessionNodes() {
+		for _, n := range nodes {
+			if why = d.whyNoSession(n, peer); why == "" {
+				return ""
+			}
+		}
+	}
+	return why
 }
 
 // compareService returns what changes for a Service with these announcements. Without messages nothing changes. before
@@ -127,13 +155,19 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 			c.Effect = e
 		}
 	}
+	var gone []netip.Addr // of all pools, and of the announcement
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
 		switch {
 		case n == nil:
 			add(Loses, "", "loses address %s", a)
 		case b.announced() && !n.announced():
-			add(Loses, "", "keeps address %s, but it is not announced: %s", a, n.lostSince(b))
+			why := n.lostSince(b)
+			if was.Allocation.PoolOf(a) != "" && is.Allocation.PoolOf(a) == "" {
+				why = "no pool has it any more"
+				gone = append(gone, a)
+			}
+			add(Loses, "", "keeps address %s, but it is not announced: %s", a, why)
 		case !b.announced() && n.announced():
 			add(Gains, "have an address that becomes announced", "address %s becomes announced: %s", a, n)
 		case b.announced() && b.String() != n.String():
@@ -149,6 +183,8 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 			add(Gains, "get an address", "gets address %s: %s", a, after[a])
 		}
 	}
+	c.Pending = created && len(after) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(after)),
+		func(a *announcement) bool { return a.announced() || a.awaitsEndpoint })
 	remark := is.Allocation.Services[s.Key]
 	if last := was.Allocation.Services[s.Key]; remark.Message != last.Message || remark.Reason != last.Reason {
 		switch {
@@ -157,6 +193,10 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		case len(remark.Addrs) == 0:
 			c.Pending = created
 			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
+		case remark.Reason == ipam.ReasonAddressRetained && len(gone) == len(after): // Each of them is named above.
+		case remark.Reason != "" && created:
+			add(Alters, "get part of what they request: "+string(remark.Reason), "gets part of what it requests: %s: %s",
+				remark.Reason, remark.Message)
 		case remark.Reason != "":
 			add(Alters, "keep their address: "+string(remark.Reason), "keeps its address: %s: %s", remark.Reason,
 				remark.Message)

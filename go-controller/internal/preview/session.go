@@ -52,6 +52,11 @@ func compareSessions(was, is *decision) []SessionChange {
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		old, now := was.sessions(node), is.sessions(node)
 		for peer, session := range now {
+			if is.editedByFRR[peer] && old[peer] != nil && old[peer].FRRK8s {
+				of(peer).Reopened = append(of(peer).Reopened, node)
+				compareRoutes(old[peer].Routes, session.Routes, of(peer))
+				continue
+			}
 			of(peer).add(node, old[peer], session, was.World.Sessions[node][peer].Outdated)
 		}
 		for peer, session := range old {
@@ -98,14 +103,22 @@ func (d *decision) established(c *SessionChange) int {
 	return n
 }
 
-// sessions returns the sessions of a node by peer, without those that the node closes. There are none without a daemon.
+// whyNoSession returns why a node opens no session with any of these peers; empty if it opens one. Those of frr-k8s
+// need no daemon.
+func (d *decision) whyNoSession(node string, peers ...string) string {
+	if slices.ContainsFunc(d.World.Peers, func(p *world.Peer) bool {
+		return p.FRRK8s && slices.Contains(peers, p.Name) && slices.Contains(p.Nodes, node)
+	}) {
+		return ""
+	}
+	return d.noDaemon[node]
+}
+
+// sessions returns the sessions of a node by peer, without those that the node closes or does not open.
 func (d *decision) sessions(node string) map[string]*bgp.Session {
 	out := map[string]*bgp.Session{}
-	if d.noDaemon[node] != "" {
-		return out
-	}
 	for _, s := range d.BGP.For(node) {
-		if !s.Leaving {
+		if !s.Leaving && d.whyNoSession(node, s.Peer) == "" {
 			out[s.Peer] = &s
 		}
 	}
@@ -195,7 +208,7 @@ func editedSecrets(after *objects.Objects) []string {
 	for _, name := range slices.Sorted(maps.Keys(after.EditedSecrets)) {
 		var peers []string
 		for _, p := range after.Peers {
-			if r := p.Spec.PasswordSecret; r != nil && r.Name == name {
+			if after.PasswordOf(p) == name {
 				peers = append(peers, p.Name)
 			}
 		}
@@ -205,7 +218,7 @@ func editedSecrets(after *objects.Objects) []string {
 			note = "counts as an edit of BGPPeer " + world.Some(peers, maxGroupNames) + ", unless it has the present " +
 				"password: passwords are not read"
 		}
-		notes = append(notes, "Secret "+v1alpha1.PasswordsNamespace+"/"+name+": "+note)
+		notes = append(notes, "Secret "+name+": "+note)
 	}
 	return notes
 }
@@ -216,7 +229,7 @@ func withoutDaemon(was, is *decision) []string {
 	var list []string
 	for peer, nodes := range is.survey.SessionNodes() {
 		nodes = slices.DeleteFunc(nodes, func(n string) bool {
-			return is.noDaemon[n] == "" || slices.Contains(old[peer], n)
+			return is.whyNoSession(n, peer) == "" || slices.Contains(old[peer], n)
 		})
 		if len(nodes) > 0 {
 			list = append(list, fmt.Sprintf("BGPPeer %s: no session opens on %s: %s", peer, world.Some(nodes, maxGroupNames),
@@ -251,6 +264,28 @@ func otherASNs(was, is *decision) []string {
 		}
 	}
 	return list
+}
+
+// otherRouters returns notes about sessions that open with another router, or with another AS number of the nodes: only
+// the administrator knows whether the router there accepts them.
+func otherRouters(was, is *decision) []string {
+	var notes []string
+	for _, p := range is.World.Peers {
+		at := slices.IndexFunc(was.World.Peers, func(o *world.Peer) bool { return o.Name == p.Name })
+		if at < 0 || len(p.Nodes) == 0 || len(was.World.Peers[at].Nodes) == 0 {
+			continue
+		}
+		old := was.World.Peers[at]
+		if a, b := cmp.Or(old.LocalASN, old.MyASN), cmp.Or(p.LocalASN, p.MyASN); a != b {
+			notes = append(notes, fmt.Sprintf("BGPPeer %s: nodes send AS number %d to the router, was %d: it refuses the "+
+				"sessions unless it expects that", p.Name, b, a))
+		}
+		if old.NeighborID() != p.NeighborID() {
+			notes = append(notes, fmt.Sprintf("BGPPeer %s: the sessions with %s end, and the router there loses their routes, "+
+				"unless %s is the same router", p.Name, old.NeighborID(), p.NeighborID()))
+		}
+	}
+	return notes
 }
 
 // sameASNs reports whether nodes accept the same AS numbers of two versions of a peer.

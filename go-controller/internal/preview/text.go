@@ -78,8 +78,9 @@ func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
 	groups := map[string][]string{}
 	for _, s := range c.Services {
 		for _, m := range s.Messages {
-			if s.Effect == e && m.group != "" {
-				groups[m.group] = append(groups[m.group], s.Service)
+			named := groups[m.group]
+			if s.Effect == e && m.group != "" && (len(named) == 0 || named[len(named)-1] != s.Service) {
+				groups[m.group] = append(named, s.Service) // once, whatever the number of its addresses
 			}
 		}
 	}
@@ -105,6 +106,8 @@ func (c *Changes) writeShards(b *strings.Builder, all bool) {
 	for _, s := range c.Shards {
 		addresses := world.Count(s.Addresses, "address")
 		switch {
+		case len(s.OneOf) > 0:
+			moves = append(moves, fmt.Sprintf("shard %s (%s): comes to one of %s", s.Shard, addresses, names(s.OneOf, all)))
 		case s.To == "":
 			moves = append(moves, fmt.Sprintf("shard %s: leaves %s, no gateway has it any more", s.Shard, s.From))
 		case s.From == "":

@@ -46,6 +46,18 @@ func TestTextIsBounded(t *testing.T) {
 	}
 }
 
+// A group counts Services, not their addresses.
+func TestGroupCountsAServiceOnce(t *testing.T) {
+	c := &Changes{}
+	for i := range maxGroupNames + 1 {
+		c.Services = append(c.Services, ServiceChange{fmt.Sprintf("a/%d", i), Gains, []Message{
+			{"gets 10.0.0.1", Gains, "get an address"}, {"gets fd00::1", Gains, "get an address"}}, false})
+	}
+	if got, want := c.Text(false), "gains   4 Services get an address: a/0, a/1, a/2 and 1 more\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Programs read the messages as strings.
 func TestJSONOfServices(t *testing.T) {
 	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", Gains, "get an address"}}, false}

@@ -39,6 +39,12 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 		}
 		r := v.survey.Of(s, placement.Addr)
 		list[i] = v.advertisementState(r)
+		if nodes := v.survey.Overdue(s, placement.Addr); len(nodes) > 0 {
+			list[i].text += fmt.Sprintf("; not withdrawn by %s, which should not advertise it", named("node", nodes))
+		}
+		if why := v.survey.NotSent(s, placement.Addr); why != "" {
+			list[i].text += "; " + why
+		}
 		if r != nil && r.ByNode && len(r.Nodes) > 0 && len(s.SourceRanges) > 0 {
 			list[i].text += "; for traffic that enters through a node, spec.loadBalancerSourceRanges are up to OVN-Kubernetes"
 		}
@@ -49,7 +55,7 @@ func (v *Builder) advertised(s *world.Service) []advertisementState {
 func (v *Builder) advertisementState(r *bgp.Advertisers) advertisementState {
 	if r == nil {
 		return advertisementState{v1alpha1.ReasonNoEndpoints,
-			"the Service has no usable endpoint, so no node advertises the address over BGP"}
+			"the Service has no usable endpoint, so no node is to advertise the address over BGP"}
 	}
 	t, worded := v.advertisementStates[r]
 	if !worded {

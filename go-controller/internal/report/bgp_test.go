@@ -15,8 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 

@@ -110,15 +110,16 @@ func (v *Builder) SetResult(key world.Key, r *loop.Result) {
 	}
 }
 
-// fromPools returns addresses with their pools: once, if all are from one.
+// fromPools returns addresses with the pools that they come from: once, if all are from one.
 func fromPools(o ipam.Outcome, poolOf func(netip.Addr) string) string {
-	if !slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return poolOf(a) != o.Pool }) && o.Pool != "" {
-		return joined(o.Addrs) + " from pool " + o.Pool
+	first := poolOf(o.Addrs[0])
+	if first != "" && !slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return poolOf(a) != first }) {
+		return joined(o.Addrs) + convert.FromPool + first
 	}
 	list := make([]string, len(o.Addrs))
 	for i, a := range o.Addrs {
 		if list[i] = a.String(); poolOf(a) != "" {
-			list[i] += " from pool " + poolOf(a)
+			list[i] += convert.FromPool + poolOf(a)
 		}
 	}
 	return strings.Join(list, ", ")
@@ -129,7 +130,12 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
 	if len(o.Addrs) == 0 {
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
 	}
-	message := fromPools(o, poolOf)
+	message := fromPools(o, func(a netip.Addr) string {
+		if slices.Contains(s.FromRequested, a) { // A request for this pool is not newer than the address.
+			return s.RequestedPool
+		}
+		return poolOf(a)
+	})
 	if o.Message != "" {
 		message += "; " + o.Message
 	}
@@ -152,14 +158,12 @@ func not(reason, format string, args ...any) *kube.Verdict {
 	return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// announced returns a verdict that names the first broken link between a client and the Service. It returns nil while
-// the dataplane has not reported.
-func (v *Builder) announced(s *world.Service) *kube.Verdict {
-	placements := v.Placements.Services[s.Key]
-	if len(placements) == 0 {
-		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
-	}
-	byOVN, advertised := false, v.advertised(s)
+// announcement returns a verdict on these addresses of a Service, which names the first broken link between a client
+// and them. It returns nil while the dataplane has not reported. advertised has the states of the same addresses, or is
+// nil.
+func (v *Builder) announcement(s *world.Service, placements []place.Placement,
+	advertised []advertisementState) *kube.Verdict {
+	byOVN := false
 	for i, placement := range placements {
 		var t advertisementState
 		if advertised != nil {
@@ -300,23 +304,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so no connection is served; " + message}
 	}
-	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
-}
-
-// familyWithoutBackend returns a family of the addresses in OVN of which no listener has a backend; 0 if there is none.
-func familyWithoutBackend(p *plan.Service) world.Family {
-	has := map[world.Family]bool{}
-	for i := range p.Listeners {
-		if len(p.Listeners[i].Backends) > 0 {
-			has[world.FamilyOf(p.Listeners[i].VIP)] = true
-		}
-	}
-	for _, vip := range p.VIPs {
-		if f := world.FamilyOf(vip.Addr); !has[f] {
-			return f
-		}
-	}
-	return 0
+	return v.reaching(p, message)
 }
 
 // hostsOverUDP returns the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client
@@ -370,6 +358,15 @@ func (v *Builder) announcedFor(p *world.Pool) kube.Verdict {
 	case reason != "":
 		message = "addresses of the pool are not announced: " + message
 		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+	case !v.BGP.TakesPool(p.Name):
+		switch outside, all := v.Layout.OutsideSubnets(p); {
+		case all:
+			return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAddressOutsideSubnets,
+				Message: "addresses of the pool are not announced: " + outside}
+		case outside != "":
+			return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
+				Message: "some addresses of the pool are not announced: " + outside}
+		}
 	}
 	return kube.Verdict{Status: metav1.ConditionTrue}
 }

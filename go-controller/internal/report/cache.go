@@ -28,6 +28,8 @@ type Cache struct {
 	mode   world.Mode
 	active map[world.ShardID]string
 	rivals map[world.ShardID]rivals
+	// tunnelsDown are the nodes that OVN can't reach.
+	tunnelsDown map[string]string
 
 	services map[*world.Service]cachedStatus
 }
@@ -72,7 +74,8 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
 		last.unread == v.Unread && last.unreachable == v.Unreachable && last.failed == v.unconfigured() &&
-		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals)
+		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals) &&
+		maps.Equal(last.tunnelsDown, v.Layout.TunnelsDown)
 	out := make(map[world.Key]*kube.ServiceStatus, len(v.World.Services))
 	next := make(map[*world.Service]cachedStatus, len(v.World.Services))
 	for _, s := range v.World.Services {
@@ -110,7 +113,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
 		}
 	}
 	*last = Cache{v.Synced, v.Unread, v.Unreachable, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active,
-		v.rivals, next}
+		v.rivals, v.Layout.TunnelsDown, next}
 	return out
 }
 

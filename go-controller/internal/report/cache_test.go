@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // words computes a decision for a snapshot and builds the statuses, with and without the cache.

@@ -76,12 +76,13 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 	return status
 }
 
-// eligible returns the number of nodes that can be gateways of a domain now: those that are usable, and those that are
-// not needed.
+// eligible returns the number of nodes that can be gateways of a domain now: those that are usable, those that are not
+// needed, and, if all gateways drain, those that stay because there are no others.
 func (v *Builder) eligible(d *place.Domain) int {
 	n := v.GatewayCounts(d).Usable
 	for _, left := range d.Excluded {
-		if left.Reason == place.ReasonEnoughGateways && !v.nodes[left.Node].Unreachable {
+		stays := left.Reason == place.ReasonDraining && d.AllDraining && d.IsGateway(left.Node)
+		if (stays || left.Reason == place.ReasonEnoughGateways) && !v.nodes[left.Node].Unreachable {
 			n++
 		}
 	}
@@ -202,6 +203,8 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 		ready.Reason = v1alpha1.ReasonGatewaysDraining
 	case d.TooFewGateways:
 		ready.Reason = v1alpha1.ReasonTooFewGateways
+	case d.TunnelsDown:
+		ready.Reason = v1alpha1.ReasonPartlyUsable
 	}
 	return &ready
 }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -54,5 +54,31 @@ func TestFamilyWithoutBackendIsReported(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// An address that nothing announces is the first fault. That the address of the other family is announced is said, too.
+func TestAnnouncedFamilyIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		ready4 bool
+		remark string
+	}{
+		"other family works":          {true, "; announced over IPv4"},
+		"other family has no backend": {false, ""},
+	} {
+		s := worldtest.Service(web, 1)
+		s.Slices[0].Endpoints[0].Ready = test.ready4
+		s.Families, s.FamilyPolicy = []world.Family{world.IPv4, world.IPv6}, world.RequireDualStack
+		w := worldtest.Small(5, s)
+		w.Pools[0].Ranges = append(w.Pools[0].Ranges, netipx.MustParseIPRange("fd00:50::100-fd00:50::104"))
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}
+		var m decide.State
+		d := m.Decide(w)
+		got := NewBuilder(d, programmed(d)).Services(&Cache{})[web].Announced
+		if got == nil || got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonAddressOutsideSubnets ||
+			!strings.HasPrefix(got.Message, "fd00:50::") || !strings.HasSuffix(got.Message, test.remark) ||
+			strings.Contains(got.Message, "; announced") != (test.remark != "") {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (v *Builder) flows(s *world.Service) flowState {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
 			return flowState{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
 				fmt.Sprintf("address %s: the router of shard %d of L2Domain %s has no flow for it, or also has that of "+
-					"OVN-Kubernetes, because of a bug in ovn-northd; docs/architecture.md, Failure modes, has the workaround",
+					"OVN-Kubernetes, because of a bug in ovn-northd; docs/failures.md, Failure modes, has the workaround",
 					placements[i].Addr,
 					placements[i].Shard.Index, placements[i].Shard.Domain)}
 		}

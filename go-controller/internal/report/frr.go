@@ -14,8 +14,20 @@ import (
 )
 
 // frrReady returns the verdict on a peer whose sessions frr-k8s has: what keeps objects from being written comes before
-// the state of the sessions, which is otherwise.
+// the state of the sessions, which is otherwise, and routes that stay are added.
 func (v *Builder) frrReady(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
+	verdict := v.frrWritten(p, otherwise)
+	if why := v.FRR.NotWithdrawn(p.Name); why != "" {
+		if verdict.Status == metav1.ConditionTrue {
+			verdict.Status, verdict.Reason = metav1.ConditionFalse, v1alpha1.ReasonNotWithdrawn
+		}
+		verdict.Message = sentences(verdict.Message, why)
+	}
+	return verdict
+}
+
+// frrWritten returns what keeps objects of a peer from being written, otherwise the state of its sessions.
+func (v *Builder) frrWritten(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
 	if v.BGP.Off() != "" || otherwise.Reason == v1alpha1.ReasonInvalid {
 		return otherwise
 	}
@@ -36,8 +48,8 @@ func (v *Builder) frrReady(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
 		return not(v1alpha1.ReasonFRRRefused, why)
 	}
 	if plan := v.FRR.Of(p.Name); len(plan.Dropped) > 0 {
-		return not(v1alpha1.ReasonTooManyRoutes, fmt.Sprintf("%d prefixes, and FRR is given at most %d: those of the oldest "+
-			"Services; advertise pools as aggregates (aggregationLength)", plan.Prefixes, frrk8s.MaxRoutes))
+		return not(v1alpha1.ReasonTooManyRoutes, fmt.Sprintf("%d prefixes, and FRR is given at most %d, with equal "+
+			"shares of namespaces; advertise pools as aggregates (aggregationLength)", plan.Prefixes, frrk8s.MaxRoutes))
 	}
 	return otherwise
 }

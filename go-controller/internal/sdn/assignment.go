@@ -62,8 +62,8 @@ func (c *candidates) add(node string, h world.Held, p precedence) {
 }
 
 // Want returns the desired assignment: the first gateway of each shard holds the shard's addresses. Assignments in
-// have of Services without a plan remain if keep returns true. An address that two Services share is assigned for the
-// first Service by name.
+// have of Services without a plan remain if keep returns true, on each node that lists them: which of these lies is
+// known only with the plan. An address that two Services share is assigned for the first Service by name.
 //
 // If a node has too many addresses, it keeps those that it holds, and takes those of other nodes before new ones. In
 // each of these groups, every namespace gets one after the other, so that none takes what others need less of.
@@ -88,21 +88,26 @@ func Want(
 			}
 			h, holds := have[g.Node][v.Addr]
 			p := stays
-			if !holds {
-				h.Generation, p = last[v.Addr]+1, isNew
-			}
-			if last[v.Addr] > 0 && !holds {
-				p = moves
+			if generation, elsewhere := last[v.Addr]; !holds && elsewhere {
+				h.Generation, p = max(1, generation+1), moves // 1 after the largest number, which only a kubelet can have written
+			} else if !holds {
+				h.Generation, p = 1, isNew
 			}
 			h.Addr, h.Service, h.Shard, h.Interface = v.Addr, key, v.Shard, g.Interface
 			all.add(g.Node, h, p)
 		}
 	}
-	for _, node := range slices.Sorted(maps.Keys(have)) {
-		for _, h := range have.Of(node) {
-			if all.byAddr[h.Addr] == nil && plans[h.Service] == nil && keep(h.Service) && h.Generation == last[h.Addr] {
-				all.add(node, h, stays)
+	kept := Table{}
+	for node, held := range have {
+		for _, h := range held {
+			if all.byAddr[h.Addr] == nil && plans[h.Service] == nil && keep(h.Service) {
+				kept.Add(node, h)
 			}
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(kept)) {
+		for _, h := range kept.Of(node) {
+			all.add(node, h, stays)
 		}
 	}
 	slices.SortStableFunc(all.list, func(a, b *candidate) int {

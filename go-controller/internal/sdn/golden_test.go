@@ -12,15 +12,16 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // An archive contains the files shards (lines "DOMAIN/INDEX NODE:INTERFACE..."), services (lines "NAMESPACE/NAME
-// ADDRESS@DOMAIN/INDEX..."), annotations (existing annotations, lines "NODE ANNOTATION"), and keep (any content:
-// assignments of other Services are kept).
+// ADDRESS@DOMAIN/INDEX..."), annotations (existing annotations, lines "NODE ANNOTATION"), status (gateways of shards in
+// the statuses of L2Domains, lines "DOMAIN/INDEX NODE..."), and keep (any content: assignments of other Services are
+// kept).
 func TestGoldens(t *testing.T) {
 	golden.RunArchives(t, "testdata/*.txtar", func(archive *txtar.Archive) (string, error) {
 		files := map[string]string{}
@@ -47,19 +48,29 @@ func TestGoldens(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		for _, shard := range slices.SortedFunc(maps.Keys(have.ShardStates()), world.ShardID.Compare) {
-			fmt.Fprintf(&out, "shard %s/%d is active on %s\n", shard.Domain, shard.Index, have.ShardStates()[shard].Active)
+		orders := sdn.Orders{}
+		for line := range strings.Lines(files["status"]) {
+			words := strings.Fields(line)
+			shard, ok := world.ParseShard(words[0])
+			if !ok {
+				return "", fmt.Errorf("%q is no shard", words[0])
+			}
+			orders[shard] = words[1:]
+		}
+		states := have.ShardStates(orders)
+		for _, shard := range slices.SortedFunc(maps.Keys(states), world.ShardID.Compare) {
+			fmt.Fprintf(&out, "shard %s is active on %s\n", shard.Name(), states[shard].Active)
 		}
 		_, keep := files["keep"]
-		wish := sdn.Want(topology, plans, have, func(world.Key) bool { return keep })
-		for _, key := range slices.SortedFunc(maps.Keys(wish.Failed), world.Key.Compare) {
-			fmt.Fprintf(&out, "%s: %s\n", key, wish.Failed[key])
+		desired := sdn.Want(topology, plans, have, func(world.Key) bool { return keep })
+		for _, key := range slices.SortedFunc(maps.Keys(desired.Failed), world.Key.Compare) {
+			fmt.Fprintf(&out, "%s: %s\n", key, desired.Failed[key])
 		}
-		for _, s := range sdn.Release(have, wish.Table) {
+		for _, s := range sdn.Release(have, desired.Table) {
 			fmt.Fprintf(&out, "first: %s\n", s)
 			assign(have, s)
 		}
-		for _, s := range sdn.Take(have, wish.Table, func(netip.Addr) bool { return false }) {
+		for _, s := range sdn.Take(have, desired.Table, func(netip.Addr) bool { return false }) {
 			fmt.Fprintf(&out, "then: %s\n  %s\n", s, sdn.Format(s.Held))
 		}
 		return out.String(), nil

@@ -56,19 +56,42 @@ func sorted(held map[netip.Addr]world.Held) []world.Held {
 }
 
 // ShardStates returns the active gateway of each shard with an assigned address. If several nodes hold addresses of a
-// shard, for example after the shards of a domain have changed, it is the node with the highest generation.
-func (t Table) ShardStates() map[world.ShardID]world.ShardState {
-	newest := map[world.ShardID]uint64{}
+// shard, for example because a kubelet has written to its own Node, it is the first one of orders, and without one of
+// these the first by name.
+func (t Table) ShardStates(orders Orders) map[world.ShardID]world.ShardState {
 	shardStates := map[world.ShardID]world.ShardState{}
 	for _, node := range slices.Sorted(maps.Keys(t)) {
 		for _, h := range t[node] {
-			if last, known := newest[h.Shard]; !known || h.Generation > last {
-				newest[h.Shard] = h.Generation
+			known, ok := shardStates[h.Shard]
+			if !ok || orders.precedes(h.Shard, node, known.Active) {
 				shardStates[h.Shard] = world.ShardState{Active: node, Settled: true, Order: []string{node}}
 			}
 		}
 	}
 	return shardStates
+}
+
+// Orders are the gateways of shards in order of preference, from what kubelets cannot write.
+type Orders map[world.ShardID][]string
+
+// OrdersOf returns the orders that the statuses of domains contain, each with the active gateway first.
+func OrdersOf(domains []*world.Domain) Orders {
+	out := Orders{}
+	for _, d := range domains {
+		for index, order := range d.Gateways {
+			if active := d.Active[index]; active != "" {
+				order = append([]string{active}, order...)
+			}
+			out[world.ShardID{Domain: d.Name, Index: index}] = order
+		}
+	}
+	return out
+}
+
+// precedes reports whether a node comes before another one.
+func (o Orders) precedes(shard world.ShardID, node, other string) bool {
+	i, j := slices.Index(o[shard], node), slices.Index(o[shard], other)
+	return i >= 0 && (j < 0 || i < j)
 }
 
 // Step is the next assignment of one node.

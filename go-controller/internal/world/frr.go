@@ -26,6 +26,8 @@ type FRR struct {
 	Passwords map[string]string
 	// Refused is why the API server refused the last write for a peer, by peer.
 	Refused map[string]string
+	// Selecting are the RouteAdvertisements of OVN-Kubernetes that select our objects for a peer, sorted, by peer.
+	Selecting map[string][]string
 }
 
 // FRRConfiguration is an object of frr-k8s.
@@ -56,6 +58,25 @@ func (f *FRR) Running(node string, p *Peer) []netip.Prefix {
 		return nil
 	}
 	return f.Nodes[node].Running[p.NeighborID()]
+}
+
+// Prefixes returns the prefixes in our objects for a peer, as they are written there.
+func (f *FRR) Prefixes(peer string) map[string]bool {
+	out := map[string]bool{}
+	if f == nil {
+		return out
+	}
+	for _, c := range f.Configurations {
+		if c.Peer != peer {
+			continue
+		}
+		for _, r := range c.Spec.BGP.Routers {
+			for _, p := range r.Prefixes {
+				out[p] = true
+			}
+		}
+	}
+	return out
 }
 
 // FRRPrefix is before each reason of WithoutFRR.
@@ -99,6 +120,9 @@ func (f *FRR) session(node *Node, p *Peer) PeerSession {
 	}
 	return s
 }
+
+// Established reports whether FRR is known to have a session of a node with a peer, which need not select the node.
+func (f *FRR) Established(node *Node, p *Peer) bool { return f.session(node, p).Established }
 
 // AddFRRSessions adds the sessions with peers whose backend is frr-k8s to those that nodes report, in place of what
 // nodes may report of them.

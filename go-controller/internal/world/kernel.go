@@ -26,8 +26,8 @@ type Kernel struct {
 type Held struct {
 	Addr    netip.Addr
 	Service Key
-	// Generation increases by one each time the address moves. If two nodes are assigned to hold the address, the node
-	// with the higher generation must hold it.
+	// Generation is another number each time the address moves: a node that gets it back announces it again, even if it
+	// has not seen that another one had it.
 	Generation uint64
 	// Shard is the unit of failover of the address. Interface is the node's interface on the segment of the shard.
 	Shard     ShardID

@@ -175,8 +175,10 @@ type Domain struct {
 	// shards' ordinals there, in a cluster with interconnect.
 	Anchors  map[int][]netip.Addr
 	Ordinals map[int]int
-	// Gateways are the nodes of each shard in order of preference, as in the status of the domain.
+	// Gateways are the nodes of each shard in order of preference, as in the status of the domain. Active is the active
+	// one of each shard that has one there. A change of Active alone does not renew the domain: a new controller needs it.
 	Gateways map[int][]string
+	Active   map[int]string
 	// Move is the request to move shards, nil without one. Moved is the progress of the last request.
 	Move  *MoveRequest
 	Moved MoveResult
@@ -194,6 +196,8 @@ type Subnet struct {
 // Node is a node of the cluster.
 type Node struct {
 	Name string
+	// Created is when the Node was created, which a kubelet cannot change.
+	Created time.Time
 	// Hostname is the label kubernetes.io/hostname, by which objects of others select the node.
 	Hostname string
 	// Chassis is the node's system-id in OVN's southbound database. It is empty until OVN-Kubernetes publishes it. With
@@ -242,6 +246,8 @@ type Node struct {
 	// Localnets maps the name of each localnet port of an L2Domain to OVN's port on one of the node's bridges, as the
 	// node's guard reports it. It is nil if no guard reports them.
 	Localnets map[string]Localnet
+	// Tunnels is what the node's guard reports of OVN's tunnels to other nodes, nil if no guard reports it.
+	Tunnels *Tunnels
 	// Kernel is what the agent and the annotation of an OpenShift SDN node report, nil without either.
 	Kernel *Kernel
 }
@@ -325,7 +331,10 @@ type Service struct {
 	// Given are the addresses that this controller assigned, according to the status (condition Allocated). Addresses
 	// in Assigned that are not in Given belong to another controller.
 	Given []netip.Addr
-	// NamesClass means that spec.loadBalancerClass is ours, so that no other controller serves the Service.
+	// FromRequested are those of Given that, according to the status, came from RequestedPool. They stay if a pool is
+	// edited: the request is not newer than the address.
+	FromRequested []netip.Addr
+	// NamesClass means that spec.loadBalancerClass is one that we serve, so that no other controller serves the Service.
 	NamesClass bool
 	// Contested means that, according to the status, an address is not announced because another host answers for it.
 	Contested bool

@@ -114,10 +114,16 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 		return a == o
 	}
 	return a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
-		a.NoOverlay == o.NoOverlay && a.Silent == o.Silent && maps.Equal(a.Bridges, o.Bridges) &&
+		a.NoOverlay == o.NoOverlay && a.Silent == o.Silent &&
+		(a.Bridges == nil) == (o.Bridges == nil) && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
 		maps.Equal(a.Failed, o.Failed) && maps.Equal(a.Misplaced, o.Misplaced) &&
 		a.Started.Equal(o.Started)
+}
+
+// IsHealthy reports whether the agent reports, and no difficulty in applying plans.
+func (a *ZoneAgent) IsHealthy() bool {
+	return !a.Silent && a.Problem+a.Unwritable == "" && len(a.Failed) == 0
 }
 
 // WithAgentFault returns a node whose agent reports that its zone can't serve or can't be changed with that as a fault

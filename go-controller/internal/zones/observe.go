@@ -134,27 +134,84 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 	w.Misplaced = map[netip.Addr]bool{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.active, p.unapplied = active, map[string]bool{}
 	before := p.awaited
 	for _, o := range p.objects {
-		key := world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
-		for _, v := range o.Spec.VIPs {
-			n := active[shardOf(&v)]
-			addr, err := netip.ParseAddr(v.Address)
-			if n == nil || n.Agent == nil || err != nil || !p.applied(o, key, gatewayOf{n.Name, shardOf(&v)}, n.Agent) {
-				continue
-			}
-			if why := n.Agent.Failed[key]; why != "" {
-				w.ApplyErrors[key] = fmt.Sprintf("address %s: %s", addr, why)
-				continue
-			}
-			w.Applied[key] = append(w.Applied[key], addr)
-			if n.Agent.Misplaced[addr] {
-				w.Misplaced[addr] = true
-			}
-		}
+		p.observePlan(w, o)
 	}
 	if p.awaited != before {
 		p.options.Changed() // an agent may have reported while it was not awaited
+	}
+}
+
+// ObserveReports adds to a snapshot that Observe has completed what has changed since, if that is only that agents have
+// applied other versions of ServicePlans (their newest reports, by node; only a healthy agent may be at a lower one
+// than before), and that ServicePlans were published. It returns the Services of the plans that were not applied.
+func (p *Publisher) ObserveReports(w *world.Snapshot, agents map[string]*world.ZoneAgent,
+	published []world.Key) []world.Key {
+	if w.Applied == nil {
+		return nil // Nothing has been observed yet.
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for shard, n := range p.active {
+		if agent := agents[n.Name]; agent != nil {
+			now := *n
+			now.Agent = agent
+			p.active[shard] = &now
+		}
+	}
+	for _, key := range published {
+		if o := p.objects[Name(key)]; o != nil {
+			p.unapplied[o.Name] = true
+		} else {
+			delete(w.Applied, key)
+			delete(w.ApplyErrors, key)
+		}
+	}
+	var keys []world.Key
+	before := p.awaited
+	for name := range p.unapplied {
+		o := p.objects[name]
+		delete(p.unapplied, name)
+		if o != nil {
+			p.observePlan(w, o)
+			keys = append(keys, keyOf(o))
+		}
+	}
+	if p.awaited != before {
+		p.options.Changed()
+	}
+	return keys
+}
+
+func keyOf(o *v1alpha1.ServicePlan) world.Key {
+	return world.Key{Namespace: o.Spec.Namespace, Name: o.Spec.Name}
+}
+
+// observePlan adds the addresses of a plan that the zones of their gateways have programmed. p.mu must be held.
+func (p *Publisher) observePlan(w *world.Snapshot, o *v1alpha1.ServicePlan) {
+	key := keyOf(o)
+	delete(w.Applied, key)
+	delete(w.ApplyErrors, key)
+	for _, v := range o.Spec.VIPs {
+		n := p.active[shardOf(&v)]
+		addr, err := netip.ParseAddr(v.Address)
+		if n == nil || n.Agent == nil || err != nil {
+			continue
+		}
+		if !p.applied(o, key, gatewayOf{n.Name, shardOf(&v)}, n.Agent) {
+			p.unapplied[o.Name] = true
+			continue
+		}
+		if why := n.Agent.Failed[key]; why != "" {
+			w.ApplyErrors[key] = fmt.Sprintf("address %s: %s", addr, why)
+			continue
+		}
+		w.Applied[key] = append(w.Applied[key], addr)
+		if n.Agent.Misplaced[addr] {
+			w.Misplaced[addr] = true
+		}
 	}
 }
 
@@ -182,8 +239,7 @@ func (p *Publisher) applied(o *v1alpha1.ServicePlan, key world.Key, g gatewayOf,
 		return true
 	}
 	claimed, confirmed := p.confirmed[o.Name][g]
-	if confirmed && claimed.Equal(agent.Claims[g.shard]) && !agent.Silent && agent.Problem+agent.Unwritable == "" &&
-		len(agent.Failed) == 0 {
+	if confirmed && claimed.Equal(agent.Claims[g.shard]) && agent.IsHealthy() {
 		return true
 	}
 	p.awaited = max(p.awaited, Version(o))

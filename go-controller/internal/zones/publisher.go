@@ -52,6 +52,10 @@ type Publisher struct {
 	confirmed map[string]map[gatewayOf]time.Time
 	// awaited is the highest version that a zone had to apply before a status was known.
 	awaited uint64
+	// active are the active gateways of the shards as last observed, or those that are to claim them. unapplied are the
+	// plans that the zone of one of them had not applied, by name.
+	active    map[world.ShardID]*world.Node
+	unapplied map[string]bool
 	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
 	wanted map[string]*v1alpha1.ServicePlanSpec
 	// pruned is set once Prune has deleted the ServicePlans that no Service needs. One that appears later is drift: a
@@ -223,7 +227,6 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		}
 		return failed
 	}
-	before := p.Awaited()
 	var mu sync.Mutex
 	failed := map[world.Key]error{}
 	var running errgroup.Group
@@ -239,9 +242,6 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		})
 	}
 	_ = running.Wait() // no function returns an error
-	if p.Awaited() != before {
-		p.options.Changed()
-	}
 	return failed
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -41,6 +43,9 @@ type Options struct {
 	ClusterSubnets, ServiceSubnets []netip.Prefix
 	// RequireClass makes the controller ignore Services without spec.loadBalancerClass.
 	RequireClass bool
+	// LoadBalancerClasses are values of spec.loadBalancerClass that are served besides v1alpha1.LoadBalancerClass, as
+	// implementations of Gateway API set on their Services. No other controller must serve them. See ValidateClass.
+	LoadBalancerClasses []string
 	// IgnoreMetalLBAnnotations makes the controller read only its own names of the annotations on Services.
 	IgnoreMetalLBAnnotations bool
 	// DrainTaints are the keys of taints that announce a planned outage of a node. The node then hands over its
@@ -88,9 +93,19 @@ func DefaultDrainTaints() []string { return convert.DefaultDrainTaints() }
 // convert returns the options for converting Kubernetes objects.
 func (o *Options) convert() convert.Options {
 	return convert.Options{
-		DefaultClass: !o.RequireClass, MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints,
+		DefaultClass: !o.RequireClass, Classes: o.LoadBalancerClasses,
+		MetalLBAnnotations: !o.IgnoreMetalLBAnnotations, DrainTaints: o.DrainTaints,
 		Mode: world.DefaultMode(!o.Disabled), OpenShiftSDN: o.NetworkType == OpenShiftSDN,
 	}
+}
+
+// ValidateClass returns an error unless a class is one that the API server accepts in spec.loadBalancerClass: a name of
+// up to 63 characters, with a DNS subdomain and a slash before it or without.
+func ValidateClass(class string) error {
+	if wrongs := validation.IsQualifiedName(class); len(wrongs) > 0 {
+		return fmt.Errorf("is no load balancer class: %s", strings.Join(wrongs, "; "))
+	}
+	return nil
 }
 
 func (o *Options) validate() error {
@@ -100,6 +115,11 @@ func (o *Options) validate() error {
 	}
 	if o.Config == nil {
 		errs = append(errs, errors.New("no configuration of the API server (Config)"))
+	}
+	for _, class := range o.LoadBalancerClasses {
+		if err := ValidateClass(class); err != nil {
+			errs = append(errs, fmt.Errorf("LoadBalancerClasses: %q: %w", class, err))
+		}
 	}
 	if err := o.NetworkType.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("NetworkType: %w", err))

@@ -115,11 +115,11 @@ func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*contr
 	case o.NB.Address == "":
 		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted,
 			Progress: hooks.Progress})
-		return &controller.Network{Dataplane: p, Observer: p, Awaited: p.Awaited, NamespaceBatch: publishedTogether}, nil
+		return &controller.Network{Dataplane: p, Observer: p, Zones: p, NamespaceBatch: publishedTogether}, nil
 	}
 	d, err := ovn.New(ovn.Options{
 		NB: ovn.Endpoint(o.NB), SB: ovn.Endpoint(o.SB),
-		Changed: hooks.Event, Transacted: hooks.Transacted, Translated: hooks.Translated,
+		Changed: controller.OVNEvents(hooks), Transacted: hooks.Transacted, Translated: hooks.Translated,
 		Fence: o.Fence,
 	})
 	if err != nil {

@@ -18,10 +18,11 @@ func TestNewNamesInvalidOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]Options{
-		"Kube":                   {Config: config},
-		"Config":                 {Kube: client},
-		`"Calico"`:               {Kube: client, Config: config, NetworkType: "Calico"},
-		"MaxServiceBackends: -1": {Kube: client, Config: config, MaxServiceBackends: -1},
+		"Kube":                         {Config: config},
+		"Config":                       {Kube: client},
+		`"Calico"`:                     {Kube: client, Config: config, NetworkType: "Calico"},
+		`LoadBalancerClasses: "a/b/c"`: {Kube: client, Config: config, LoadBalancerClasses: []string{"a/b/c"}},
+		"MaxServiceBackends: -1":       {Kube: client, Config: config, MaxServiceBackends: -1},
 		"ClusterSubnets: 10.244.0.1/16": {Kube: client, Config: config,
 			ClusterSubnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/16")}},
 		`"127.0.0.1:6641"`:               {Kube: client, Config: config, NB: Endpoint{Address: "127.0.0.1:6641"}},

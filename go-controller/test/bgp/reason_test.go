@@ -69,8 +69,8 @@ func TestMaximumPrefixDampsTheSession(t *testing.T) {
 		maps.Copy(c.Routes, s.routes(2, fmt.Sprintf("203.0.113.%d/32", i)))
 	}
 	n.want(c)
-	const want = "subcode 1(maximum number of prefixes reached): the limit is 2 of ipv4-unicast; sessions with this " +
-		"peer do not last"
+	const want = "subcode 1(maximum number of prefixes reached): the limit is 2 of ipv4-unicast; the last session " +
+		"ended within "
 	eventually(t, func(context.Context) error {
 		n.recording.Lock()
 		defer n.recording.Unlock()

@@ -24,6 +24,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -37,16 +38,20 @@ type site struct {
 }
 
 // newSite creates the router and its link. subnet is the number of the site in this package.
-func newSite(t *testing.T, subnet int) *site {
+func newSite(t *testing.T, subnet int) *site { t.Helper(); return newSiteOf(t, subnet, "") }
+
+// newSiteOf is newSite with the FRR in a directory.
+func newSiteOf(t *testing.T, subnet int, prefix string) *site {
 	t.Helper()
 	contract.TestAsRoot(t, "ip", "nft")
 	dir := os.Getenv(inside)
 	name := fmt.Sprintf("%s-%d", filepath.Base(dir), subnet)
 	s := &site{
-		Router: frr.Router{Name: name, Dir: filepath.Join(dir, fmt.Sprint(subnet)), Netns: name},
-		dev:    fmt.Sprintf("tor%d", subnet),
-		v4:     netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", subnet)),
-		v6:     netip.MustParsePrefix(fmt.Sprintf("2001:db8:%x::/64", subnet)),
+		Router: frr.Router{Name: name, Dir: filepath.Join(dir, fmt.Sprint(subnet)), Netns: name,
+			Prefix: prefix},
+		dev: fmt.Sprintf("tor%d", subnet),
+		v4:  netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", subnet)),
+		v6:  netip.MustParsePrefix(fmt.Sprintf("2001:db8:%x::/64", subnet)),
 	}
 	run(t, "ip", "netns", "add", name)
 	run(t, "ip", "netns", "exec", name, "sh", "-c",
@@ -54,12 +59,7 @@ func newSite(t *testing.T, subnet int) *site {
 			">/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
 	run(t, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; ip link set lo up")
 	s.link(t, s.dev, "eth0")
-	var node []string
-	for host := range 64 {
-		node = append(node, fmt.Sprintf("addr add %s dev %s", s.host(false, host+2), s.dev),
-			fmt.Sprintf("addr add %s dev %s nodad", s.host(true, host+2), s.dev))
-	}
-	batch(t, "", node...)
+	batch(t, "", s.hosts(64)...)
 	batch(t, name, fmt.Sprintf("addr add %s dev eth0", s.host(false, 1)),
 		fmt.Sprintf("addr add %s dev eth0 nodad", s.host(true, 1)))
 	if err := s.Start(t.Context()); err != nil {
@@ -96,6 +96,15 @@ func (s *site) host(v6 bool, n int) netip.Prefix {
 		a = a.Next()
 	}
 	return netip.PrefixFrom(a, p.Bits())
+}
+
+// hosts returns lines of ip(8) that give the node a number of hosts.
+func (s *site) hosts(n int) (lines []string) {
+	for host := range n {
+		lines = append(lines, fmt.Sprintf("addr add %s dev %s", s.host(false, host+2), s.dev),
+			fmt.Sprintf("addr add %s dev %s nodad", s.host(true, host+2), s.dev))
+	}
+	return lines
 }
 
 func (s *site) configure(t *testing.T, lines ...string) {
@@ -314,14 +323,8 @@ func run(t *testing.T, args ...string) string {
 // batch runs lines of ip(8) in a namespace, or in the node's if netns is empty.
 func batch(t *testing.T, netns string, lines ...string) {
 	t.Helper()
-	args := []string{"-batch", "-"}
-	if netns != "" {
-		args = append([]string{"-n", netns}, args...)
-	}
-	cmd := exec.CommandContext(t.Context(), "ip", args...)
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("ip %v: %v: %s", args, err, out)
+	if err := ip.Batch(t.Context(), netns, lines...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -3,267 +3,290 @@
 package frrk8s
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 
-	"k8s.io/client-go/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	kubefrr "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/frrk8s/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
 
 const manifests = "../../../dist/manifests"
 
-// site is a node with FRR, which another FRRConfiguration has a session with a router for.
-const site = `
-{apiVersion: v1, kind: Namespace, metadata: {name: ` + namespace + `}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
----
-apiVersion: v1
-kind: Node
-metadata:
-  name: n1
-  labels: {kubernetes.io/hostname: n1}
-  annotations: {k8s.ovn.org/l3-gateway-config: '{"default":{"mode":"local","ip-addresses":["10.77.0.2/24"]}}'}
----
-apiVersion: frrk8s.metallb.io/v1beta1
-kind: FRRConfiguration
-metadata: {namespace: ` + namespace + `, name: fabric}
-spec: {bgp: {routers: [{asn: 64500, neighbors: [
-  {address: 10.77.0.1, asn: 64512, holdTime: 9s, keepaliveTime: 3s, connectTime: 1s}]}]}}
-`
+// moving is a prefix that MetalLB advertises, and then we.
+const moving = "203.0.113.1/32"
 
-// shop are a pool that FRR advertises, and a Service with an endpoint.
-const shop = `
-{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: IPAddressPool, metadata: {name: far},
-  spec: {addresses: [203.0.113.1-203.0.113.9]}}
----
-{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPAdvertisement, metadata: {name: far},
-  spec: {ipAddressPools: [far], communities: ["64500:7"]}}
----
-{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: tor},
-  spec: {backend: FRRK8s, myASN: 64500, peerASN: 64512, peerAddress: 10.77.0.1}}
-`
-
-func service(name string) string {
-	return fmt.Sprintf(`
-{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: %[1]s},
-  spec: {type: LoadBalancer, allocateLoadBalancerNodePorts: false, ports: [{port: 80}]}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {namespace: shop, name: %[1]s, labels: {kubernetes.io/service-name: %[1]s}}
-addressType: IPv4
-ports: [{name: "", port: 8080}]
-endpoints: [{addresses: [10.244.1.10], nodeName: n1, conditions: {ready: true}}]
-`, name)
-}
-
-// A Service is advertised to a router in the session that FRR has already. Objects are written as the API server stores
-// them, so that another leader changes only what a second Service needs. Without the backend, they vanish.
+// MetalLB has sessions of two nodes with a router, by frr-k8s. What `kubectl slb import` makes of its objects joins
+// these sessions, and stays when MetalLB's FRRConfigurations are deleted: no session is reset, and no route missing.
+// From then on FRR advertises our Services. Their status follows what frr-k8s reports, and its webhook refuses none of
+// our objects.
 func TestServiceReachesARouter(t *testing.T) {
-	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "ip")...)
-	dir, err := os.MkdirTemp("", "frrk8s") //nolint:usetesting // FRR does not run as root, and t.TempDir is below a closed directory
+	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "go", "ip", "bash", "python3", site.Reloader)...)
+	t.Parallel()
+	started, err := site.Start(t.Context(), site.Config{Root: "../../..", Nodes: 2, Debounce: "50", Poll: "1s",
+		Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // FRR does not run as root.
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	onNode, router := routers(t, dir)
-	configure(t, router, "router bgp 64512", " bgp router-id 10.255.0.1", " no bgp ebgp-requires-policy",
-		" neighbor 10.77.0.2 remote-as 64500")
-	reloadBy(t, dir, onNode)
-	n := start(t, dir, site)
-	n.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
-	n.kubectl(t, "wait", "--for=condition=Established", "--timeout=1m", "crd", "--all")
-	if err := n.plane.Apply(t.Context(), shop+"---"+service("web")); err != nil {
-		t.Fatal(err)
-	}
+	s := &fabric{started}
 	t.Cleanup(func() {
 		if t.Failed() {
-			n.dump(t)
-			for _, r := range []frr.Router{onNode, router} {
-				out, err := r.Vtysh(context.WithoutCancel(t.Context()), "-c", "show bgp ipv4 unicast summary", "-c",
-					"show bgp ipv4 unicast", "-c", "show running-config").CombinedOutput()
-				t.Logf("%s (%v): %.3000s", r.Name, err, out)
-			}
+			s.dump(t)
 		}
-	})
-	stop := n.controller(t)
-	await.True(t, "a route to the Service on the router", func() bool { return has(t, router, "203.0.113.1/32") })
-	running := frrapi.ParseRunning(vtysh(t, onNode, "show running-config"))["10.77.0.1"]
-	if want := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32")}; !slices.Equal(running, want) {
-		t.Errorf("the node runs %v, want %v", running, want)
-	}
-	stop()
-	stop = n.controller(t)
-	if err := n.plane.Apply(t.Context(), service("db")); err != nil {
-		t.Fatal(err)
-	}
-	await.True(t, "a route to the second Service", func() bool { return has(t, router, "203.0.113.2/32") })
-	generations := n.kubectl(t, "-n", namespace, "get", "frrconfigurations", "-l", "slb.k8s.ovn.org/bgp-peer=tor",
-		"-o", "jsonpath={.items[*].metadata.generation}")
-	if generations != "2" {
-		t.Errorf("generations of our objects: %s, want one object, created and changed once", generations)
-	}
-	n.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p", `{"spec":{"backend":"GoBGP"}}`)
-	await.True(t, "no objects of ours", func() bool {
-		return n.kubectl(t, "-n", namespace, "get", "frrconfigurations", "-o", "jsonpath={.items[*].metadata.name}") ==
-			"fabric"
-	})
-	stop()
-}
-
-// controller runs the product's controller until the returned function is called.
-func (n *node) controller(t *testing.T) (stop func()) {
-	t.Helper()
-	config := n.plane.RESTConfig()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := slb.New(slb.Options{Kube: client, Config: config, NetworkType: slb.OVNKubernetes,
-		FRRK8sNamespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := s.Remove(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// dump logs what explains a failure.
-func (n *node) dump(t *testing.T) {
-	for _, args := range [][]string{{"get", "bgppeers.slb.k8s.ovn.org", "-o", "jsonpath={.items[*].status}"},
-		{"-n", "shop", "get", "services", "-o", "jsonpath={.items[*].status}"},
-		{"-n", namespace, "get", "frrconfigurations", "-o", "jsonpath={.items[*].spec}"},
-		{"get", "frrnodestates", "-o", "jsonpath={.items[*].status.lastConversionResult}"}} {
-		out, err := n.plane.Kubectl(context.WithoutCancel(t.Context()), args...)
-		t.Logf("%v (%v): %.1500s", args, err, out)
-	}
-	text, err := os.ReadFile(n.config)
-	t.Logf("frr.conf (%v): %.1500s", err, text)
-}
-
-func (n *node) kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := n.plane.Kubectl(t.Context(), args...)
-	if err != nil {
+	})
+	s.configureRouter(t)
+	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
+	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=2m", "crd", "--all")
+	s.apply(t, cluster(s.Nodes))
+	if err := s.StartWebhook(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return out
-}
-
-// routers starts FRR on a node, 10.77.0.2, and on a router, 10.77.0.1.
-func routers(t *testing.T, dir string) (onNode, router frr.Router) {
-	t.Helper()
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
-	var both []frr.Router
-	for _, name := range []string{"node", "tor"} {
-		r := frr.Router{Name: filepath.Base(dir) + name, Dir: filepath.Join(dir, name), Netns: filepath.Base(dir) + name}
-		ip("netns", "add", r.Netns)
-		t.Cleanup(func() { ip("netns", "del", r.Netns) })
-		both = append(both, r)
-	}
-	ip("-n", both[0].Netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", both[1].Netns)
-	for i, r := range both {
-		ip("-n", r.Netns, "link", "set", "lo", "up")
-		ip("-n", r.Netns, "addr", "add", fmt.Sprintf("10.77.0.%d/24", 2-i), "dev", "eth0")
-		ip("-n", r.Netns, "link", "set", "eth0", "up")
-		t.Cleanup(func() { _ = r.Kill() })
-		if err := r.Start(t.Context()); err != nil {
+	s.apply(t, metalLBConfigurations(s.Nodes))
+	for _, n := range s.Nodes {
+		if err := n.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return both[0], both[1]
-}
+	n1, n2 := s.Nodes[0].Addr.String(), s.Nodes[1].Addr.String()
+	s.awaitHops(t, moving, n1, n2)
 
-// reloadBy loads the configuration that frr-k8s writes to FRR on the node at each SIGHUP, which this process gets. What
-// is no longer there stays, except entries of route maps, which is enough for routes that are added.
-func reloadBy(t *testing.T, dir string, r frr.Router) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+	var lost atomic.Int32 // routes of the moving prefix that the router's kernel lost
+	if err := routes.Watch(t.Context(), s.Router.Netns, func(c routes.Change, err error) {
+		if err != nil || c.Deleted && c.Prefix.String() == moving {
+			lost.Add(1)
+		}
+	}); err != nil {
 		t.Fatal(err)
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range reload {
-			text, err := os.ReadFile(filepath.Join(dir, "frr.conf"))
-			if err == nil {
-				err = r.Configure(context.WithoutCancel(t.Context()), replacing(string(text))...)
-			}
-			if err != nil {
-				t.Errorf("reload FRR: %v", err)
+	before := []connections{s.connections(t, s.Nodes[0]), s.connections(t, s.Nodes[1])}
+	s.importMetalLB(t)
+	stop := s.controller(t)
+	s.apply(t, service("web", "Cluster", "n1"))
+	s.apply(t, service("db", "Cluster", "n1"))
+	s.awaitHops(t, "203.0.113.2/32", n1, n2) // in MetalLB's sessions
+	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
+	await.True(t, "objects with a session of our own", func() bool {
+		for name := range s.generations(t) {
+			if strings.HasSuffix(name, "-session") {
+				return true
 			}
 		}
-	}()
-	t.Cleanup(func() {
-		signal.Stop(reload)
-		close(reload)
-		<-done
+		return false
 	})
-}
-
-// replacing returns the lines of a configuration that replaces the route maps that it has.
-func replacing(text string) []string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) == 4 && words[0] == "route-map" {
-			lines = append(lines, "no route-map "+words[1])
+	s.apply(t, service("late", "Cluster", "n1"))
+	s.awaitHops(t, "203.0.113.3/32", n1, n2) // FRR has loaded what was written before, too
+	s.awaitHops(t, moving, n1, n2)
+	if n := lost.Load(); n > 0 {
+		t.Errorf("the router's kernel lost the route of MetalLB %d times", n)
+	}
+	for i, n := range s.Nodes {
+		if is := s.connections(t, n); is != before[i] {
+			t.Errorf("the router's session with %s was reset: %+v, %+v before", n.Name, is, before[i])
+		}
+		running := frrapi.ParseRunning(vtysh(t, n.FRR, "show running-config"))[site.RouterAddr().String()]
+		if want := netip.MustParsePrefix(moving); !slices.Contains(running, want) {
+			t.Errorf("%s runs %v, want %v among them", n.Name, running, want)
 		}
 	}
-	slices.Sort(lines)
-	return append(slices.Compact(lines), strings.Split(text, "\n")...)
-}
 
-func configure(t *testing.T, r frr.Router, lines ...string) {
-	t.Helper()
-	if err := r.Configure(t.Context(), lines...); err != nil {
-		t.Fatal(err)
+	s.apply(t, service("near", "Local", "n1"))
+	s.awaitHops(t, "203.0.113.4/32", n1)
+	s.apply(t, service("near", "Local", "n2"))
+	s.awaitHops(t, "203.0.113.4/32", n2)
+	s.refuse(t)
+	stop = s.drain(t, stop)
+	s.announced(t)
+	s.edit(t)
+	stop()
+	s.withoutControllers(t)
+
+	generations := s.generations(t)
+	stop = s.controller(t)
+	s.apply(t, service("more", "Cluster", "n1"))
+	s.awaitHops(t, "203.0.113.5/32", n2) // the other node drains
+	if changed := s.changed(t, generations); len(changed) != 1 {
+		t.Errorf("a new leader changed the objects %v for one more Service", changed)
+	}
+	s.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p", `{"spec":{"backend":"GoBGP"}}`)
+	await.True(t, "no objects of ours", func() bool { return len(s.generations(t)) == 0 })
+	s.awaitHops(t, moving)
+	stop()
+	if admitted, refused := s.webhookCalls(t); admitted == 0 || refused != 1 {
+		t.Errorf("the webhook admitted %d objects and refused %d, want only the foreign one refused", admitted, refused)
 	}
 }
 
-func vtysh(t *testing.T, r frr.Router, command string) string {
+// connections are how often the router's session with a node was established and lost. While FRR starts, it may be more
+// than once.
+type connections struct {
+	ConnectionsEstablished, ConnectionsDropped int
+	LastResetDueTo                             string
+}
+
+func (s *fabric) connections(t *testing.T, n *site.Node) connections {
 	t.Helper()
-	out, err := r.Vtysh(t.Context(), "-c", command).Output()
+	var all map[string]connections
+	if err := s.Router.Show(t.Context(), "show bgp neighbors "+n.Addr.String()+" json", &all); err != nil {
+		t.Fatal(err)
+	}
+	return all[n.Addr.String()]
+}
+
+// refuse adds a peer that contradicts the others on each node. Nothing is written for it, and the nodes stay as they
+// are, which the next steps show.
+func (s *fabric) refuse(t *testing.T) {
+	t.Helper()
+	s.apply(t, `{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: refused},
+  spec: {backend: FRRK8s, myASN: 64999, peerASN: 64512, peerAddress: 10.77.0.9}}`)
+	await.True(t, "the peer refused", func() bool {
+		return strings.Contains(s.kubectl(t, "get", "bgppeers.slb.k8s.ovn.org", "refused", "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].reason}`), "FRRConflict")
+	})
+	for _, n := range s.Nodes {
+		is := s.kubectl(t, "get", "frrnodestate", n.Name, "-o", "jsonpath={.status.lastConversionResult}")
+		if is != "success" {
+			t.Errorf("%s: %s", n.Name, is)
+		}
+	}
+	s.kubectl(t, "delete", "bgppeers.slb.k8s.ovn.org", "refused")
+	s.refuseForeign(t)
+}
+
+// refuseForeign tries to add an object of others that contradicts ours. The webhook refuses it for the reason for which
+// our check does.
+func (s *fabric) refuseForeign(t *testing.T) {
+	t.Helper()
+	var foreign frrapi.Spec
+	const text = `{bgp: {routers: [{asn: 64500, neighbors: [{asn: 64999, address: 10.77.0.1}]}]}}`
+	if err := yaml.Unmarshal([]byte(text), &foreign); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubefrr.NewClients(s.Plane.RESTConfig(), site.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(bytes.TrimSpace(out))
+	list, err := clients.Configurations.List(t.Context(), metav1.ListOptions{LabelSelector: frrapi.LabelPeer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged := frrk8s.NewMerged(nil)
+	for _, c := range list.Items {
+		if conflict := merged.Add(c.Name, &c.Spec); conflict != nil {
+			t.Errorf("objects of ours: %s", conflict)
+		}
+	}
+	conflict := merged.Add("foreign", &foreign)
+	if conflict == nil || conflict.Field != "spec.bgp.routers.neighbors.asn" {
+		t.Errorf("we say of the foreign object: %v", conflict)
+	}
+	o := &kubefrr.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: foreign}
+	_, err = clients.Configurations.Create(t.Context(), o, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), site.Webhook) || !strings.Contains(err.Error(), "asn") {
+		t.Errorf("the webhook on the foreign object: %v", err)
+	}
 }
 
-// has reports whether a router has a route from the node, with the community of the advertisement.
-func has(t *testing.T, r frr.Router, prefix string) bool {
+// announced waits until Services are announced by what frr-k8s reports, and no longer once it reports the last session
+// with the router as lost.
+func (s *fabric) announced(t *testing.T) {
 	t.Helper()
-	return strings.Contains(vtysh(t, r, "show bgp ipv4 unicast "+prefix), "Community: 64500:7")
+	is := func(status string) func() bool {
+		return func() bool {
+			return s.kubectl(t, "-n", "shop", "get", "service", "late", "-o",
+				`jsonpath={.status.conditions[?(@.type=="slb.k8s.ovn.org/Announced")].status}`) == status
+		}
+	}
+	await.True(t, "the Service announced", is("True"))
+	n := s.Nodes[1] // the other one drains
+	neighbor := "neighbor " + n.Addr.String() + " shutdown"
+	if err := s.Router.Configure(t.Context(), "router bgp 64512", neighbor); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the Service without a session not announced", is("False"))
+	if err := s.Router.Configure(t.Context(), "router bgp 64512", "no "+neighbor); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the Service announced again", is("True"))
+	s.awaitHops(t, moving, n.Addr.String())
+}
+
+// drain drains the first node. The router is told to avoid its routes before they are withdrawn. The controller is
+// stopped between the two, so that FRR has as much time as it needs on a busy machine. The next one withdraws.
+func (s *fabric) drain(t *testing.T, stop func()) func() {
+	t.Helper()
+	s.kubectl(t, "annotate", "node", "n1", "slb.k8s.ovn.org/drain=test")
+	await.True(t, "an object for the node that drains", func() bool {
+		return strings.Contains(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
+			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), "65535:0")
+	})
+	stop()
+	n1 := s.Nodes[0].Addr.String()
+	await.True(t, "the routes of a node that drains to be avoided", func() bool {
+		return s.pathState(t, moving, n1) == "64500:7 graceful-shutdown"
+	})
+	stop = s.controller(t)
+	await.True(t, "the routes of a node that drains withdrawn", func() bool { return s.pathState(t, moving, n1) == "" })
+	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
+	return stop
+}
+
+// edit edits a field in which all objects must agree: they are replaced, and none is refused.
+func (s *fabric) edit(t *testing.T) {
+	t.Helper()
+	s.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p",
+		`{"spec":{"holdTime":"300s","keepaliveTime":"100s"}}`)
+	await.True(t, "all objects edited", func() bool {
+		times := strings.Fields(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
+			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].holdTime}"))
+		return len(times) > 1 && slices.Equal(slices.Compact(times), []string{"5m0s"})
+	})
+	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
+}
+
+// withoutControllers kills the controllers of frr-k8s; ours does not run either. Routes and sessions stay.
+func (s *fabric) withoutControllers(t *testing.T) {
+	t.Helper()
+	before := s.connections(t, s.Nodes[1])
+	for _, n := range s.Nodes {
+		if err := n.KillController(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The router asks for all routes once more.
+	vtysh(t, s.Router, "clear bgp ipv4 unicast * in")
+	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
+	if is := s.connections(t, s.Nodes[1]); is != before {
+		t.Errorf("the router's session was reset: %+v, %+v before", is, before)
+	}
+	for _, n := range s.Nodes {
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitHops waits until the router's kernel has a route by exactly these nodes.
+func (s *fabric) awaitHops(t *testing.T, prefix string, nodes ...string) {
+	t.Helper()
+	await.True(t, fmt.Sprintf("a route to %s by %v", prefix, nodes), func() bool {
+		return slices.Equal(s.hops(t, prefix), nodes)
+	})
 }

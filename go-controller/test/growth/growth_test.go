@@ -97,16 +97,11 @@ func TestPass(t *testing.T) {
 }
 
 func TestWorkGrowsWithTheInput(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "pass.test")
-	compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "-covermode=count",
-		"-coverpkg="+packages, ".")
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	binary := compiled(t, packages)
 	for shape := range shapes {
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
-			before, after := work(t, binary, shape, small), work(t, binary, shape, large)
+			before, after := work(t, binary, "TestPass", shape, small), work(t, binary, "TestPass", shape, large)
 			growth := float64(after.total) / float64(before.total)
 			t.Logf("%d statements, and %d: %.1f times as many", before.total, after.total, growth)
 			if growth > mostGrowth {
@@ -138,13 +133,25 @@ func (e *executed) most() string {
 	return out.String()
 }
 
-// work runs the pass for an input of a size, and returns what it executed.
-func work(t *testing.T, binary, shape string, size int) *executed {
+// compiled returns the binary of these tests that counts the statements of packages.
+func compiled(t *testing.T, packages string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "pass.test")
+	compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, "-covermode=count",
+		"-coverpkg="+packages, ".")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return binary
+}
+
+// work runs a pass for an input of a size, and returns what it executed.
+func work(t *testing.T, binary, pass, shape string, size int) *executed {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), "profile")
-	pass := exec.CommandContext(t.Context(), binary, "-test.run=^TestPass$", "-test.coverprofile="+profile)
-	pass.Env = append(os.Environ(), shapeVariable+"="+shape, sizeVariable+"="+strconv.Itoa(size))
-	if out, err := pass.CombinedOutput(); err != nil {
+	run := exec.CommandContext(t.Context(), binary, "-test.run=^"+pass+"$", "-test.coverprofile="+profile)
+	run.Env = append(os.Environ(), shapeVariable+"="+shape, sizeVariable+"="+strconv.Itoa(size))
+	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	file, err := os.Open(profile)

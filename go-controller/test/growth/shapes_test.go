@@ -12,8 +12,8 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
 )
 
 // shapes are the inputs that a tenant can make large: n is how large. Each is what the tenant creates beside the

@@ -37,6 +37,18 @@ func explainCommands() []command {
 				p.guard.setFault(args[1], strings.Join(args[2:], " "))
 				return nil, nil
 			}},
+		{"tunnels", "NODE REPORT", "let the guard of a node report OVN's tunnels, as in " + v1alpha1.AnnotationTunnels,
+			func(c *cluster, args []string) ([]string, error) {
+				p, err := c.process("node " + args[0])
+				if err != nil {
+					return nil, err
+				}
+				if p.guard == nil {
+					return nil, fmt.Errorf("%s has no guard", p.name)
+				}
+				p.guard.report.Report(v1alpha1.AnnotationTunnels, strings.Join(args[1:], " "), false)
+				return nil, nil
+			}},
 		{"sessions", "PEER STATE [ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons would",
 			func(c *cluster, args []string) ([]string, error) {
 				return nil, c.setSessions(args[0], args[1], strings.Join(args[2:], " "))

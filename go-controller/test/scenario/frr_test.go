@@ -4,7 +4,9 @@ package scenario
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,10 +32,30 @@ func frrCommands() []command {
 				}
 				return nil, nil
 			}},
+		{"route-advertisements", "install | remove", "add or remove OVN-Kubernetes' kind RouteAdvertisements",
+			func(c *cluster, args []string) ([]string, error) {
+				if args[0] == "install" {
+					c.server.AddKinds(apiserver.OVNKubernetesKinds())
+				} else {
+					c.server.RemoveKinds(apiserver.OVNKubernetesKinds())
+				}
+				return nil, nil
+			}},
 		{"frr-reports", "NODE SESSION [PREFIX...]",
 			"let frr-k8s report the state of the session of a node with 10.50.0.1, and what the node runs",
 			func(c *cluster, args []string) ([]string, error) {
 				return nil, c.reportFRR(args[0], args[1], args[2:])
+			}},
+		{"frr-flaps", "NODE TIMES", "let the session of a node be Idle for a second and then Established for a second",
+			func(c *cluster, args []string) ([]string, error) {
+				times, err := strconv.Atoi(args[1])
+				for i := 0; i < 2*times && err == nil; i++ {
+					state := []string{"Idle", "Established"}[i%2]
+					err = c.patch("bgpsessionstate/"+frrNamespace+"/"+args[0],
+						fmt.Sprintf(`{"status": {"bgpStatus": %q}}`, state), "status")
+					<-time.After(time.Second)
+				}
+				return nil, err
 			}},
 		{"frr", "", "the FRRConfigurations: their nodes, peers, prefixes and communities",
 			func(c *cluster, _ []string) ([]string, error) {

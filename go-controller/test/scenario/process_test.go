@@ -43,6 +43,8 @@ type process struct {
 	health func() error
 	// metrics are those of a controller, nil for others.
 	metrics *prometheus.Registry
+	// passes is the number of full passes that the script has counted.
+	passes uint64
 	// term is that of a leader, nil without leader election.
 	term *fence.Term
 	// guard is that of a node, nil for others.
@@ -125,7 +127,7 @@ func (c *cluster) start(args []string) error {
 }
 
 // startController starts a controller as package slb does. Options: database and no-database (the default depends on
-// the mode of the cluster), class-required, no-metallb, disabled, max-service-backends=N,
+// the mode of the cluster), class-required, class=NAME (may be repeated), no-metallb, disabled, max-service-backends=N,
 // max-namespace-backends=N, max-backends=N, frr-k8s=NAMESPACE, and fenced (as the leader of an election, whose term is
 // renewed until the command expire).
 func (c *cluster) startController(args []string) (*process, error) {
@@ -150,6 +152,8 @@ func (c *cluster) startController(args []string) (*process, error) {
 			options.MetalLBAnnotations = false
 		case "class-required":
 			options.DefaultClass = false
+		case "class":
+			options.Classes = append(options.Classes, value)
 		case "disabled":
 			enabled = false
 		case "frr-k8s":
@@ -191,10 +195,10 @@ func (c *cluster) startController(args []string) (*process, error) {
 		Network: func(h controller.Hooks) (*controller.Network, error) {
 			if facts.NoDatabase {
 				z := zones.New(zones.Options{Clients: clients, Changed: h.Changed, Drifted: h.Drifted, Progress: h.Progress})
-				return &controller.Network{Dataplane: z, Observer: z, Awaited: z.Awaited}, nil
+				return &controller.Network{Dataplane: z, Observer: z, Zones: z}, nil
 			}
-			p.ovn = c.fabric.Zone("").Connect(ovn.Options{Changed: h.Event, Transacted: h.Transacted,
-				Translated: h.Translated, Fence: mayWrite})
+			p.ovn = c.fabric.Zone("").Connect(ovn.Options{Changed: controller.OVNEvents(h),
+				Transacted: h.Transacted, Translated: h.Translated, Fence: mayWrite})
 			return controller.OVN(p.ovn), nil
 		}})
 	if err != nil {
@@ -263,7 +267,7 @@ func (c *cluster) startNode(args []string) (*process, error) {
 		parts = append(parts, p.guard.run)
 	} else {
 		report.Clear(v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
-			v1alpha1.AnnotationProbed)
+			v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
 	}
 	if programs {
 		clients, err := kube.NewClients(p.client.Config())

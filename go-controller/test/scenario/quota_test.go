@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world/worldtest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 )
 
 // Tenants edit their Services at random while writes are slow and the controller is killed. In the end no namespace has

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/klog/v2"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
 )
 

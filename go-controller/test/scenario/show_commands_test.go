@@ -61,6 +61,8 @@ func showCommands() []command {
 		{"metric", "PROCESS NAME", "the series of a metric", func(c *cluster, args []string) ([]string, error) {
 			return c.series(strings.Join(args[:len(args)-1], " "), args[len(args)-1])
 		}},
+		{"passes", "CONTROLLER", "how many full passes over all Services a controller has made since the last time",
+			func(c *cluster, args []string) ([]string, error) { return c.passes(strings.Join(args, " ")) }},
 		{"network-type", "", "the type of the cluster network that OpenShift reports",
 			func(c *cluster, _ []string) ([]string, error) {
 				config := c.server.User().Config()
@@ -75,10 +77,19 @@ func showCommands() []command {
 			func(c *cluster, _ []string) ([]string, error) { return c.newEvents() }},
 		{"writes", "[leases | rows]", "what was written since the last time, without Events and Leases",
 			func(c *cluster, args []string) ([]string, error) { return c.writes(args), nil }},
-		{"forget-writes", "", "forget what was written so far", func(c *cluster, _ []string) ([]string, error) {
-			c.writes(nil)
-			return nil, nil
-		}},
+		{"forget-writes", "", "forget what was written so far, and the passes so far",
+			func(c *cluster, _ []string) ([]string, error) {
+				c.writes(nil)
+				for _, p := range c.processes {
+					if p.metrics == nil {
+						continue
+					}
+					if _, err := c.passes(p.name); err != nil {
+						return nil, err
+					}
+				}
+				return nil, nil
+			}},
 		{"rows", "[NODE] -- WORD...", "the rows in OVN that contain all words",
 			func(c *cluster, args []string) ([]string, error) {
 				node, words := zoneAndWords(args)
@@ -206,6 +217,26 @@ func (c *cluster) allocations() ([]string, error) {
 		out = append(out, strings.Join(words, " "))
 	}
 	return out, nil
+}
+
+// passes returns how many full passes a controller has made since the last call.
+func (c *cluster) passes(process string) ([]string, error) {
+	p, err := c.process(process)
+	if err != nil {
+		return nil, err
+	}
+	families, err := p.metrics.Gather()
+	if err != nil {
+		return nil, err
+	}
+	for _, family := range families {
+		if family.GetName() == "ovnkube_slb_pass_duration_seconds" {
+			before := p.passes
+			p.passes = family.GetMetric()[0].GetHistogram().GetSampleCount()
+			return []string{fmt.Sprint(p.passes - before)}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no metric of its passes", process)
 }
 
 // series returns the series of a metric of a process.

@@ -114,7 +114,8 @@ func prepare(config Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, key, err := a.server(config.Address, config.ServiceCIDRs[0].Masked().Addr().Next())
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	cert, key, err := a.server(APIServerProcess, names, config.Address, config.ServiceCIDRs[0].Masked().Addr().Next())
 	if err != nil {
 		return nil, err
 	}

@@ -81,11 +81,11 @@ func loadAuthority(dir string) (*authority, error) {
 	return &authority{cert: cert, key: key, certPEM: certPEM}, nil
 }
 
-// server issues a certificate for the API server at the addresses.
-func (a *authority) server(addrs ...netip.Addr) (certPEM, keyPEM []byte, err error) {
-	template := template(pkix.Name{CommonName: "kube-apiserver"})
+// server issues a certificate for a server with these names, at the addresses.
+func (a *authority) server(name string, names []string, addrs ...netip.Addr) (certPEM, keyPEM []byte, err error) {
+	template := template(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	template.DNSNames = names
 	for _, addr := range addrs {
 		template.IPAddresses = append(template.IPAddresses, addr.AsSlice())
 	}
@@ -98,6 +98,17 @@ func (a *authority) user(name string, groups []string) (certPEM, keyPEM []byte, 
 	template := template(pkix.Name{CommonName: name, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
+}
+
+// ServerCertificate issues a certificate for a server at an address, such as a webhook. It returns the certificate, its
+// key and the certificate of the authority, as PEM.
+func (c *ControlPlane) ServerCertificate(name string, addr netip.Addr) (cert, key, authority []byte, err error) {
+	a, err := loadAuthority(c.dir)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	cert, key, err = a.server(name, nil, addr)
+	return cert, key, a.certPEM, err
 }
 
 // PeerCertificate issues a certificate for a peer that is both server and client, as OVN's daemons are. It returns the

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/cache"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -37,6 +38,23 @@ const (
 
 // Prefix returns the directory of FRR that the environment specifies, or that of the system.
 func Prefix() string { return cmp.Or(os.Getenv(Variable), "/usr") }
+
+// Prefixes returns the directories of all FRR on this machine, for tests that must hold with each: only that of the
+// environment if it specifies one, otherwise the system's and those that contrib/frr.sh has unpacked into the cache.
+func Prefixes() []string {
+	all := []string{Prefix()}
+	dir, err := cache.Dir()
+	if os.Getenv(Variable) != "" || err != nil {
+		return all
+	}
+	unpacked, _ := filepath.Glob(program(filepath.Join(dir, "frr-*"), BGPD)) // The pattern is well-formed.
+	for _, path := range unpacked {
+		if prefix := strings.TrimSuffix(path, program("", BGPD)); !strings.HasSuffix(prefix, ".new") {
+			all = append(all, strings.TrimSuffix(prefix, "/"))
+		}
+	}
+	return all
+}
 
 // Programs returns the paths of the programs that a router needs in a directory of FRR.
 func Programs(prefix string) []string {

@@ -21,8 +21,9 @@ const (
 	// readyPoll is the interval at which Spec.Ready is called. It is short because the lab starts dozens of daemons one
 	// after another.
 	readyPoll = 10 * time.Millisecond
-	// readyDefault bounds the wait for Spec.Ready when the caller's context has no deadline.
-	readyDefault = time.Minute
+	// readyDefault bounds the wait for Spec.Ready when the context has no deadline. It is the limit of test/await,
+	// which this package can't import: what is waited for is a state, whatever the load of the machine is.
+	readyDefault = 2 * time.Minute
 	// endPoll is the interval at which Wait checks whether a process has exited.
 	endPoll = 2 * time.Millisecond
 	// killDefault bounds the wait for a process after SIGKILL. Only a process that is stuck in the kernel takes longer.

@@ -46,57 +46,64 @@ func bfddPeerOf(peer, local string, multihop bool) string {
 }
 
 // A bfdd on the node and our sessions get their packets, whichever starts first, and bfdd starts again when it was
-// killed. The peers of both are those of one router.
+// killed, with each FRR of this machine. The peers of both are those of one router.
 func TestBesideFRROfTheNode(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]bool{"bfdd first": true, "bfdd second": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newSite(t)
-			router, w := n.startBFDD(t), n.run(t, n.node)
-			for _, s := range beside() {
-				for _, number := range []int{s.ours, s.theirs} {
-					router.configure(t, bfddPeerOf(fmt.Sprintf(s.format, number), fmt.Sprintf(s.format, 100+number),
-						s.settings.Multihop), timers(interval)...)
-				}
-			}
-			ours := func() {
-				t.Helper()
-				for name, s := range beside() {
-					target, _ := onLAN(s.format, s.ours, s.settings)
-					w.Watch(name, target)
-				}
-			}
-			var node bfdd
-			if first {
-				node = startBFDD(t, n.node)
-				ours()
-			} else {
-				ours()
-				besideUp(t, w)
-				node = startBFDD(t, n.node)
-			}
-			node.watchTheirs(t)
-			node.awaitTheirs(t)
-			besideUp(t, w)
+	for _, prefix := range frr.Prefixes() {
+		for name, first := range map[string]bool{"bfdd first": true, "bfdd second": false} {
+			t.Run(prefix+" "+name, func(t *testing.T) {
+				t.Parallel()
+				testBeside(t, prefix, first)
+			})
+		}
+	}
+}
 
-			if err := node.Kill(frr.BFDD); err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range beside() {
-				router.await(t, fmt.Sprintf(s.format, s.theirs), "down, as its peer is dead", func(p bfddPeer) bool {
-					return p.Status == "down"
-				})
-			}
-			besideUp(t, w)
-			if err := node.StartDaemon(context.WithoutCancel(t.Context()), frr.BFDD); err != nil {
-				t.Fatal(err)
-			}
-			node.watchTheirs(t)
-			node.awaitTheirs(t)
-			besideUp(t, w)
+func testBeside(t *testing.T, prefix string, first bool) {
+	t.Helper()
+	n := newSite(t)
+	router, w := startBFDD(t, n.router, prefix), n.run(t, n.node)
+	for _, s := range beside() {
+		for _, number := range []int{s.ours, s.theirs} {
+			router.configure(t, bfddPeerOf(fmt.Sprintf(s.format, number), fmt.Sprintf(s.format, 100+number),
+				s.settings.Multihop), timers(interval)...)
+		}
+	}
+	ours := func() {
+		t.Helper()
+		for name, s := range beside() {
+			target, _ := onLAN(s.format, s.ours, s.settings)
+			w.Watch(name, target)
+		}
+	}
+	var node bfdd
+	if first {
+		node = startBFDD(t, n.node, prefix)
+		ours()
+	} else {
+		ours()
+		besideUp(t, w)
+		node = startBFDD(t, n.node, prefix)
+	}
+	node.watchTheirs(t)
+	node.awaitTheirs(t)
+	besideUp(t, w)
+
+	if err := node.Kill(frr.BFDD); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range beside() {
+		router.await(t, fmt.Sprintf(s.format, s.theirs), "down, as its peer is dead", func(p bfddPeer) bool {
+			return p.Status == "down"
 		})
 	}
+	besideUp(t, w)
+	if err := node.StartDaemon(context.WithoutCancel(t.Context()), frr.BFDD); err != nil {
+		t.Fatal(err)
+	}
+	node.watchTheirs(t)
+	node.awaitTheirs(t)
+	besideUp(t, w)
 }
 
 func besideUp(t *testing.T, w watcher) {

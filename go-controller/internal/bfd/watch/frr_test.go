@@ -22,17 +22,17 @@ import (
 // bfdd is an FRR.
 type bfdd struct{ frr.Router }
 
-func (n site) startBFDD(t *testing.T) bfdd { t.Helper(); return startBFDD(t, n.router) }
+func (n site) startBFDD(t *testing.T) bfdd { t.Helper(); return startBFDD(t, n.router, "") }
 
-// startBFDD starts FRR in a namespace.
-func startBFDD(t *testing.T, netns string) bfdd {
+// startBFDD starts the FRR in a directory, by default that of frr.Prefix, in a namespace.
+func startBFDD(t *testing.T, netns, prefix string) bfdd {
 	t.Helper()
 	contract.TestAsRoot(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the user frr needs access
 		t.Fatal(err)
 	}
-	d := bfdd{frr.Router{Name: netns, Dir: dir, Netns: netns}}
+	d := bfdd{frr.Router{Name: netns, Dir: dir, Netns: netns, Prefix: prefix}}
 	t.Cleanup(func() {
 		if err := d.Kill(); err != nil {
 			t.Error(err)

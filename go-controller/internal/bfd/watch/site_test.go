@@ -17,6 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 // site consists of three namespaces: a node and a router on a segment (10.66.0.0/24, the node below .100, the router
@@ -83,10 +84,8 @@ func (n site) addLate(t *testing.T) {
 
 func (n site) ip(t *testing.T, ns string, lines ...string) {
 	t.Helper()
-	cmd := exec.Command("ip", "-n", ns, "-batch", "-")
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("in %s: %v: %s", ns, err, out)
+	if err := ip.Batch(context.WithoutCancel(t.Context()), ns, lines...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -154,8 +154,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.wake()
 	})()
 	for ctx.Err() == nil {
-		until, events := w.turn(time.Now())
-		for _, n := range events {
+		until, changed := w.turn(time.Now())
+		for _, n := range changed {
 			w.notify(n.name, n.Session)
 		}
 		if err := n.wait(until); err != nil {
@@ -231,7 +231,9 @@ func (w *Watcher) take(now time.Time, k kind, d datagram) {
 			return
 		}
 		s.refused = nil
-		s.openSink(k, d)
+		if p.Your != 0 || s.sinkPort == 0 { // Without our discriminator, the sender may not see our packets.
+			s.openSink(k, d)
+		}
 		s.send(s.machine.Receive(now, p))
 		return
 	}

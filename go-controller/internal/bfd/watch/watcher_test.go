@@ -5,6 +5,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -235,4 +236,36 @@ func TestHundredSessionsStayUp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A host that sends with the router's address and does not see our packets makes no socket be opened for each of them.
+func TestBlindPacketsOpenNoSockets(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			_, node, router := between(t, 300*time.Millisecond)
+			if !up {
+				router.stop()
+				pass(5 * time.Second)
+			}
+			var k kind
+			before := 0
+			node.set(func(h *host) {
+				before = h.sinks
+				for k = range h.pending {
+					for i := range 300 {
+						p := bfd.Packet{State: bfd.Down, Multiplier: 3, My: 12345, Transmit: time.Second, Receive: time.Second}
+						h.pending[k] = append(h.pending[k], datagram{from: netip.MustParseAddr(router4),
+							to: netip.MustParseAddr(node4), ttl: 255, source: uint16(firstSource + 1 + i), payload: p.Append(nil)})
+					}
+				}
+			})
+			node.host.wake()
+			synctest.Wait()
+			node.set(func(h *host) {
+				if len(h.pending[k]) > 0 || h.sinks != before || before == 0 {
+					t.Errorf("up %t: %d sockets instead of %d, %d packets are left", up, h.sinks, before, len(h.pending[k]))
+				}
+			})
+		})
+	}
 }

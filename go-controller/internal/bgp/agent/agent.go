@@ -168,23 +168,11 @@ func (a *Agent) watchPaths(ctx context.Context) error {
 
 // follow recomputes the sessions after each change.
 func (a *Agent) follow(ctx context.Context) {
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-rest.C:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.changed:
-		}
+	kube.Rounds(ctx, a.changed, func() (rest, again time.Duration) {
 		start := time.Now()
 		a.decide()
-		rest.Reset(min(max(minPause, restShare*time.Since(start)), maxPause))
-	}
+		return min(max(minPause, restShare*time.Since(start)), maxPause), 0
+	})
 }
 
 // decide passes the sessions computed from the current snapshot to the speaker.

@@ -4,7 +4,6 @@ package frrk8s
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
@@ -13,64 +12,81 @@ import (
 
 // Changes are the writes that make objects as desired, in this order.
 type Changes struct {
-	// Before are objects whose session fields contradict desired ones: no object with these is admitted beside them.
+	// Before are objects whose session fields contradict desired ones on all their nodes: no object with these is
+	// admitted beside them.
 	Before []string
-	// Put are the objects to create or update. Those that only add come first.
+	// Put are the objects to create or update: first those that lose what contradicts others, then those that only add.
+	// An object that loses something is here without it only, and needs another round if more of it changes.
 	Put []Object
+	// Left are the desired objects that are not written as they should be: at first those that need another round. The
+	// caller adds those that it does not write as they are here.
+	Left *Left
+	// loses are the names of objects in Put that take away what need not go first.
+	loses map[string]bool
 	// After are the objects that are no longer desired.
 	After []string
 }
 
-// Diff returns the writes that are needed. present are all objects of frr-k8s; only ours are changed.
-func Diff(desired []Object, present []*world.FRRConfiguration) Changes {
-	var out Changes
+// Diff returns the writes that are needed. Of the objects that are present, only ours are changed.
+func Diff(desired []Object, present *world.FRR) Changes {
+	out := Changes{Left: newLeft(desired), loses: map[string]bool{}}
 	there := map[string]*world.FRRConfiguration{}
-	for _, c := range present {
+	for _, c := range present.Configurations {
 		if c.Peer != "" {
 			there[c.Name] = c
 		}
 	}
 	want := map[string]bool{}
-	sessions := sessionsOf(desired)
-	removing := map[string]bool{}
+	order := map[string]int{}
+	refused := newRefusals(desired, present.Passwords)
+	for _, c := range present.Configurations {
+		switch reduced, is := refused.without(c); {
+		case c.Peer == "" || is == admitted:
+		case is == refusedEverywhere:
+			out.Before = append(out.Before, c.Name)
+		default:
+			out.Put, order[c.Name] = append(out.Put, reduced), reduces
+		}
+	}
 	for _, o := range desired {
 		want[o.Name] = true
 		was := there[o.Name]
+		if order[o.Name] == reduces {
+			out.Left.Add(o.Name)
+			continue
+		}
 		if was != nil && was.Peer == o.Peer && frrapi.Equal(&was.Spec, &o.Spec) {
 			continue
 		}
-		out.Put = append(out.Put, o)
-		removing[o.Name] = was != nil && removes(&was.Spec, &o.Spec)
-	}
-	slices.SortStableFunc(out.Put, func(a, b Object) int {
-		number := func(removes bool) int {
-			if removes {
-				return 1
-			}
-			return 0
+		out.Put, order[o.Name] = append(out.Put, o), adds
+		if was != nil && removes(was, &o) {
+			order[o.Name], out.loses[o.Name] = loses, true
 		}
-		return cmp.Compare(number(removing[a.Name]), number(removing[b.Name]))
-	})
-	for _, c := range present {
-		switch {
-		case c.Peer == "":
-		case contradicts(c, sessions):
-			out.Before = append(out.Before, c.Name)
-		case !want[c.Name]:
+	}
+	slices.SortStableFunc(out.Put, func(a, b Object) int { return cmp.Compare(order[a.Name], order[b.Name]) })
+	for _, c := range present.Configurations {
+		if c.Peer != "" && !want[c.Name] && !slices.Contains(out.Before, c.Name) {
 			out.After = append(out.After, c.Name)
 		}
 	}
 	return out
 }
 
+// The order of writes.
+const (
+	reduces = iota - 1
+	adds
+	loses
+)
+
 // nodeNeighbor is a neighbor on a node.
 type nodeNeighbor struct{ node, id string }
 
-// sessionsOf returns the session fields in objects, as JSON, by node and neighbor.
-func sessionsOf(objects []Object) map[nodeNeighbor]string {
-	out := map[nodeNeighbor]string{}
+// sessionsOf returns the desired sessions, by node and neighbor.
+func sessionsOf(objects []Object) map[nodeNeighbor]*frrapi.Spec {
+	out := map[nodeNeighbor]*frrapi.Spec{}
 	for i := range objects {
-		for id, session := range sessionFields(&objects[i].Spec) {
+		for id, session := range sessionsIn(&objects[i].Spec) {
 			for _, n := range objects[i].Nodes {
 				out[nodeNeighbor{n, id}] = session
 			}
@@ -79,40 +95,29 @@ func sessionsOf(objects []Object) map[nodeNeighbor]string {
 	return out
 }
 
-// sessionFields returns the fields of each neighbor in which all objects must agree, as JSON.
-func sessionFields(spec *frrapi.Spec) map[string]string {
-	out := map[string]string{}
+// sessionsIn returns an object for each neighbor, with what all objects must agree on.
+func sessionsIn(spec *frrapi.Spec) map[string]*frrapi.Spec {
+	out := map[string]*frrapi.Spec{}
 	for _, r := range spec.BGP.Routers {
 		for _, n := range r.Neighbors {
 			n.Advertise = frrapi.Advertise{}
-			data, _ := json.Marshal([]any{r.ASN, r.ID, n, spec.BGP.BFDProfiles}) // all values that JSON holds
-			out[n.ID()] = string(data)
+			one := r
+			one.Neighbors, one.Prefixes, one.Imports = []frrapi.Neighbor{n}, nil, nil
+			out[n.ID()] = &frrapi.Spec{BGP: frrapi.BGP{Routers: []frrapi.Router{one}, BFDProfiles: spec.BGP.BFDProfiles}}
 		}
 	}
 	return out
 }
 
-// contradicts reports whether an object has other session fields than desired on any of its nodes.
-func contradicts(c *world.FRRConfiguration, desired map[nodeNeighbor]string) bool {
-	for id, session := range sessionFields(&c.Spec) {
-		for _, n := range c.Nodes {
-			if want, ok := desired[nodeNeighbor{n, id}]; ok && want != session {
-				return true
-			}
+// removes reports whether an update takes prefixes or nodes away.
+func removes(was *world.FRRConfiguration, is *Object) bool {
+	for _, n := range was.Nodes {
+		if _, stays := slices.BinarySearch(is.Nodes, n); !stays {
+			return true
 		}
 	}
-	return false
-}
-
-// removes reports whether an update takes prefixes away.
-func removes(was, is *frrapi.Spec) bool {
-	prefixes := map[string]bool{}
-	for _, r := range is.BGP.Routers {
-		for _, p := range r.Prefixes {
-			prefixes[p] = true
-		}
-	}
-	for _, r := range was.BGP.Routers {
+	prefixes := prefixesIn(&is.Spec)
+	for _, r := range was.Spec.BGP.Routers {
 		if slices.ContainsFunc(r.Prefixes, func(p string) bool { return !prefixes[p] }) {
 			return true
 		}

@@ -4,11 +4,13 @@
 // there. It has no effects and no clock.
 //
 // Invariants:
-//   - Objects are a function of the snapshot. They repeat nothing per node and Service: one object has the prefixes
-//     that the same nodes advertise to the same peer, in buckets.
+//   - Objects are a function of the snapshot. Their names do not depend on which nodes and prefixes they have: one
+//     object has the prefixes with the same advertisements for a bucket of nodes, or those of one node that depend on
+//     endpoints. How many buckets there are depends on how many there were.
+//   - An object is for at most one node of those with the same label kubernetes.io/hostname.
 //   - On each node, all FRRConfigurations together pass the rules by which frr-k8s merges them (Merged), or the node is
 //     in none of our objects: a single contradiction would freeze the node for all users of frr-k8s.
 //   - A neighbor that an object of others defines for a node is repeated with exactly its session fields.
-//   - Changes add before they remove, so that a prefix that moves between objects is not withdrawn. Only edits of
-//     session fields remove first: frr-k8s admits no two objects that differ in them.
+//   - Changes add before they remove, so that a prefix that moves between objects is not withdrawn. What
+//     contradicts desired objects is removed first: frr-k8s admits no two that differ in session fields or preferences.
 package frrk8s

@@ -9,8 +9,9 @@ import (
 )
 
 // DrainTime is the time between adding the community GRACEFUL_SHUTDOWN to the routes of a node and withdrawing them. An
-// object is written within 3 s, frr-k8s waits for 3 s before it reloads FRR, and routers need a moment.
-const DrainTime = 8 * time.Second
+// object is written within 3 s, frr-k8s waits for 3 s and then takes about 2 s to reload FRR, which applies changes of
+// route maps after 5 s (bgp route-map delay-timer). Routers need a moment, too.
+const DrainTime = 15 * time.Second
 
 // Drains knows since when nodes drain. Routes of a node that drains are kept for DrainTime if the node is in an object,
 // and never added: a new leader must not announce again what was withdrawn.

@@ -5,9 +5,11 @@ package frrk8s
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -32,13 +34,15 @@ func (p *Plan) LeftOut(peer string) string {
 		parts = append(parts, fmt.Sprintf("nothing is written for %s, which frr-k8s would refuse: node %s: %s",
 			world.Some(nodes, maxNamed), nodes[0], is.Conflicts[nodes[0]]))
 	}
-	if len(is.Unlabelled) > 0 {
-		parts = append(parts, world.Some(is.Unlabelled, maxNamed)+": "+unlabelled)
+	if len(is.Unselectable) > 0 {
+		nodes := slices.Sorted(maps.Keys(is.Unselectable))
+		parts = append(parts, world.Some(nodes, maxNamed)+": "+is.Unselectable[nodes[0]])
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Findings returns the findings about a peer: fields that have no effect because its session is shared.
+// Findings returns the findings about a peer: fields that have no effect because its session is shared, local
+// preferences, and RouteAdvertisements that select its objects.
 func (p *Plan) Findings(peer string) []world.Finding {
 	is := p.Of(peer)
 	var out []world.Finding
@@ -46,7 +50,29 @@ func (p *Plan) Findings(peer string) []world.Finding {
 		out = append(out, world.Finding{Reason: v1alpha1.ReasonSharedSession, Message: fmt.Sprintf("on %s, %s",
 			world.Count(is.Shared[differences], "node"), differences)})
 	}
-	return out[:min(len(out), maxNamed)]
+	for _, prefix := range slices.SortedFunc(maps.Keys(is.Preferences), netip.Prefix.Compare) {
+		out = append(out, world.Finding{Reason: v1alpha1.ReasonFRRConflict, Message: is.Preferences[prefix]})
+	}
+	out = out[:min(len(out), maxNamed)]
+	if is.Copied != "" {
+		out = append(out, world.Finding{Reason: v1alpha1.ReasonRouteAdvertisements, Message: is.Copied})
+	}
+	return out
+}
+
+// copied returns what follows from the RouteAdvertisements that select the objects of a peer, empty if there are none.
+func copied(p *world.Peer, selecting []string) string {
+	if len(selecting) == 0 {
+		return ""
+	}
+	does := "copies them for each node, and frr-k8s then refuses edits of the session; up to 1.3 it rejects such " +
+		"RouteAdvertisements"
+	if p.DualStack {
+		does = "rejects such RouteAdvertisements, because of dualStackAddressFamily"
+	}
+	return fmt.Sprintf("spec.frrConfigurationSelector of RouteAdvertisements %s selects the FRRConfigurations of this "+
+		"BGPPeer: OVN-Kubernetes %s. Exclude objects with the label %s (operator DoesNotExist)",
+		world.Some(selecting, maxNamed), does, frrapi.LabelPeer)
 }
 
 // Inexpressible returns, by advertisement, what FRRConfigurations cannot express of it, if it advertises to peers whose

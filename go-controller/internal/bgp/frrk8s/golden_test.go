@@ -13,9 +13,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -39,7 +39,7 @@ func TestGoldens(t *testing.T) {
 		for _, ad := range slices.Sorted(maps.Keys(unusable)) {
 			fmt.Fprintf(&out, "finding %s: %s: %s\n", ad, unusable[ad].Reason, unusable[ad].Message)
 		}
-		changes := frrk8s.Diff(plan.Objects, w.FRR.Configurations)
+		changes := frrk8s.Diff(plan.Objects, w.FRR)
 		if len(w.FRR.Configurations) > 0 {
 			var put []string
 			for _, o := range changes.Put {
@@ -58,7 +58,7 @@ func render(w *world.Snapshot) *frrk8s.Plan {
 	}
 	layout := place.Compute(w)
 	l := bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.ConfiguredShardOf)
-	return frrk8s.Render(w, l, &frrk8s.Drains{})
+	return frrk8s.Render(w, l, &frrk8s.State{})
 }
 
 // checkMerges checks that frr-k8s merges all objects on each node of ours.

@@ -67,9 +67,10 @@ func TestPrefixesBeyondTheLimitAreDropped(t *testing.T) {
 // One more Service changes one object.
 func TestOneServiceChangesOneObject(t *testing.T) {
 	before, after := render(many(500, 3)), render(many(501, 3))
-	var present []*world.FRRConfiguration
+	present := &world.FRR{}
 	for _, o := range before.Objects {
-		present = append(present, &world.FRRConfiguration{Name: o.Name, Peer: o.Peer, Nodes: o.Nodes, Spec: o.Spec})
+		present.Configurations = append(present.Configurations, &world.FRRConfiguration{Name: o.Name, Peer: o.Peer,
+			Nodes: o.Nodes, Spec: o.Spec})
 	}
 	if c := frrk8s.Diff(before.Objects, present); len(c.Before)+len(c.Put)+len(c.After) > 0 {
 		t.Errorf("nothing has changed, but there are writes: %+v", c)
@@ -84,5 +85,33 @@ func BenchmarkRender(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		render(w)
+	}
+}
+
+// An old Service of one namespace that gets more addresses than there is room for takes no route from others, nor from
+// younger Services of its own.
+func TestNamespacesShareTheLimit(t *testing.T) {
+	s := newSite(many(300, 1))
+	old, theirs, own := s.world.Services[0], s.world.Services[1], s.world.Services[2]
+	for _, service := range s.world.Services[200:] {
+		service.Key.Namespace = "bank"
+	}
+	theirs.Key.Namespace = "bank"
+	s.settle(t)
+	for i := range frrk8s.MaxRoutes {
+		old.Assigned = append(old.Assigned, netip.AddrFrom4([4]byte{192, 168, 100 + byte(i>>8), byte(i)}))
+	}
+	s.settle(t)
+	for _, service := range []*world.Service{theirs, own} {
+		if !s.advertises(nodeName(0), service.Assigned[0]) {
+			t.Errorf("%s of %s is withdrawn", service.Assigned[0], service.Key)
+		}
+	}
+	prefixes := 0
+	for _, o := range s.objects {
+		prefixes += len(o.Spec.BGP.Routers[0].Prefixes)
+	}
+	if prefixes != frrk8s.MaxRoutes {
+		t.Errorf("%d prefixes", prefixes)
 	}
 }

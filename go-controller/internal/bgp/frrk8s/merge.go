@@ -71,10 +71,10 @@ func (m *Merged) Add(name string, spec *frrapi.Spec) *Conflict {
 	}
 	next := m.clone()
 	for _, p := range r.profiles {
-		if was, ok := next.profiles[p.Name]; ok && !frrapi.Equal(&was.BFDProfile, &p) {
-			return &Conflict{Object: name, With: was.of, Field: "spec.bgp.bfdProfiles",
+		if next.otherProfile(p) {
+			return &Conflict{Object: name, With: next.profiles[p.Name].of, Field: "spec.bgp.bfdProfiles",
 				Message: fmt.Sprintf("different values of BFD profile %s", p.Name)}
-		} else if !ok {
+		} else if _, ok := next.profiles[p.Name]; !ok {
 			next.profiles[p.Name] = profile{p, name}
 		}
 	}
@@ -85,6 +85,24 @@ func (m *Merged) Add(name string, spec *frrapi.Spec) *Conflict {
 	}
 	*m = *next
 	return nil
+}
+
+// otherProfile reports whether there is a BFD profile of the same name with other values.
+func (m *Merged) otherProfile(p frrapi.BFDProfile) bool {
+	was, ok := m.profiles[p.Name]
+	p = completed(p)
+	return ok && !frrapi.Equal(&was.BFDProfile, &p)
+}
+
+// completed returns a BFD profile with the modes that frr-k8s takes for unset ones.
+func completed(p frrapi.BFDProfile) frrapi.BFDProfile {
+	no := false
+	for _, b := range []**bool{&p.EchoMode, &p.PassiveMode} {
+		if *b == nil {
+			*b = &no
+		}
+	}
+	return p
 }
 
 // clone copies what Add changes in place: neighbors are replaced, not changed.

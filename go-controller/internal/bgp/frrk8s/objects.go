@@ -5,6 +5,7 @@ package frrk8s
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -14,64 +15,119 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
-	// maxBucket is the number of prefixes above which the prefixes of the same nodes are divided among several objects: a
-	// change then rewrites only one of them.
-	maxBucket = 128
-	// hostname is the label that selects nodes.
-	hostname = "kubernetes.io/hostname"
-	// maxPeerName is the part of a peer's name in names of objects.
-	maxPeerName = 60
+	// maxBucket is the number of prefixes above which the prefixes of an object are divided among several, and maxNodes
+	// the number of nodes above which the nodes of a cluster are.
+	maxBucket, maxNodes = 128, 64
+	// maxName is the part of the name of a peer or node in names of objects.
+	maxName = 60
 )
 
-// set are the routes that the same nodes advertise in the same session.
-type set struct {
-	class  *class
+// cell identifies what an object has, before its prefixes are divided: those of a group for a bucket of nodes, or those
+// of a node that depend on endpoints. It does not depend on which nodes and prefixes these are at the moment, so that a
+// change of them is an update, and one of a node affects no objects but those of its bucket.
+type cell struct {
+	class   *class
+	place   string
+	key     string
+	leaving bool
+}
+
+// sessionKey is the key of the object that keeps a session, also while there are no routes.
+const sessionKey = "session"
+
+// content is what a cell has.
+type content struct {
 	nodes  []string
-	suffix string
 	routes map[netip.Prefix]bgp.Attributes
 }
 
 // sets collects the objects of a peer.
 type sets struct {
-	peer    string
-	leaving map[string]bool
-	byName  map[string]*set
+	peer      string
+	hostnames *hostnames
+	leaving   map[string]bool
+	cells     map[cell]*content
+	// buckets is the number of buckets of nodes. divided are the numbers of objects among which the prefixes of cells are
+	// divided at present, by name of the cell.
+	buckets int
+	divided map[string][]int
 }
 
-func newSets(peer string, leaving map[string]bool) *sets {
-	return &sets{peer: peer, leaving: leaving, byName: map[string]*set{}}
+// newSets returns a peer without objects in a cluster with a number of nodes. present are all objects that are there.
+func newSets(peer string, h *hostnames, leaving map[string]bool, nodes int, present []*world.FRRConfiguration) *sets {
+	s := &sets{peer: peer, hostnames: h, leaving: leaving, cells: map[cell]*content{}, divided: map[string][]int{}}
+	var buckets []int
+	for _, c := range present {
+		if c.Peer != peer {
+			continue
+		}
+		var i, n int
+		if at := strings.LastIndexByte(c.Name, '-'); at > 0 { // Whoever writes FRRConfigurations can use our label.
+			if _, err := fmt.Sscanf(c.Name[at+1:], "%dof%d", &i, &n); err == nil {
+				s.divided[c.Name[:at]] = append(s.divided[c.Name[:at]], n)
+			}
+		}
+		if rest, ok := strings.CutPrefix(c.Name, s.prefix()); ok {
+			if _, err := fmt.Sscanf(rest, "n%dof%d-", &i, &n); err == nil {
+				buckets = append(buckets, n)
+			}
+		}
+	}
+	s.buckets = parts(nodes, maxNodes, buckets)
+	return s
 }
 
-// session adds the object that keeps the session of a class, also while there are no routes.
-func (s *sets) session(c *class) { s.at(c, c.nodes, "-session") }
+func (s *sets) prefix() string { return "slb-" + shortened(s.peer, maxName) + "-" }
+
+// parts returns among how many parts a number of things is divided, a power of two: at most so many are in each on
+// average. The number that is present stays until they are too many, or a quarter.
+func parts(number, most int, present []int) int {
+	slices.Sort(present)
+	for _, n := range slices.Backward(present) {
+		if n > 0 && n&(n-1) == 0 && number <= most*n && (n == 1 || number > most*n/4) {
+			return n
+		}
+	}
+	n := 1
+	for number > most*n {
+		n *= 2
+	}
+	return n
+}
+
+// bucketOf returns the part of something.
+func bucketOf(text string, parts int) int {
+	h := fnv.New32a()
+	h.Write([]byte(text))
+	return int(h.Sum32() % uint32(parts))
+}
+
+// session adds the objects that keep the session of a class.
+func (s *sets) session(c *class) {
+	for _, n := range c.nodes {
+		s.at(c, n, sessionKey, false)
+	}
+}
 
 // routes adds the routes of a group, divided by the sessions of its nodes, and by whether they leave.
-func (s *sets) routes(g bgp.Group, classOf map[string]*class, conflicts map[string]*Conflict) {
-	type part struct {
-		class   *class
-		leaving bool
-	}
-	parts := map[part][]string{}
+func (s *sets) routes(g bgp.Group, classOf map[string]*class) {
+	added := map[*content]bool{}
 	for _, n := range g.Nodes {
-		if conflicts[n] == nil {
-			p := part{classOf[n], s.leaving[n]}
-			parts[p] = append(parts[p], n)
+		class, leaving := classOf[n], s.leaving[n]
+		into := s.at(class, n, g.Key, leaving)
+		if added[into] {
+			continue
 		}
-	}
-	for p, nodes := range parts {
-		suffix := ""
-		if p.leaving {
-			suffix = "-leaving"
-		}
-		into := s.at(p.class, nodes, suffix)
+		added[into] = true
 		for prefix, a := range g.Routes {
-			if !p.class.family.has(prefix) {
+			if !class.family.has(prefix) {
 				continue
 			}
-			if p.leaving && !slices.Contains(a.Communities, gracefulShutdown) {
+			if leaving && !slices.Contains(a.Communities, gracefulShutdown) {
 				a.Communities = append(slices.Clone(a.Communities), gracefulShutdown)
 			}
 			into.routes[prefix] = a
@@ -79,14 +135,38 @@ func (s *sets) routes(g bgp.Group, classOf map[string]*class, conflicts map[stri
 	}
 }
 
-// at returns the set of some nodes, which are all of one class.
-func (s *sets) at(c *class, nodes []string, suffix string) *set {
-	sum := sha256.Sum256([]byte(s.peer + "\n" + strings.Join(nodes, "\n")))
-	name := "slb-" + shortened(s.peer, maxPeerName) + "-" + hex.EncodeToString(sum[:5]) + suffix
-	if s.byName[name] == nil {
-		s.byName[name] = &set{class: c, nodes: nodes, suffix: suffix, routes: map[netip.Prefix]bgp.Attributes{}}
+// at adds a node to the cell for a key, and returns its content.
+func (s *sets) at(c *class, node, key string, leaving bool) *content {
+	id := cell{class: c, key: key, leaving: leaving}
+	if key == "" || s.hostnames.alone(node) {
+		id.place = "on-" + node
+	} else {
+		id.place = fmt.Sprintf("n%dof%d", bucketOf(node, s.buckets), s.buckets)
 	}
-	return s.byName[name]
+	is := s.cells[id]
+	if is == nil {
+		is = &content{routes: map[netip.Prefix]bgp.Attributes{}}
+		s.cells[id] = is
+	}
+	if at, there := slices.BinarySearch(is.nodes, node); !there {
+		is.nodes = slices.Insert(is.nodes, at, node)
+	}
+	return is
+}
+
+// name returns the name of a cell.
+func (s *sets) name(c cell) string {
+	session := ""
+	if c.class.shared { // it differs from node to node, and from that of the BGPPeer
+		text, _ := json.Marshal(c.class.router)
+		session = string(text)
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{s.peer, c.place, c.key, session}, "\n")))
+	name := s.prefix() + shortened(c.place, maxName) + "-" + hex.EncodeToString(sum[:8])
+	if c.leaving {
+		name += "-leaving"
+	}
+	return name
 }
 
 // shortened returns a name of at most most characters, which is unique for the name.
@@ -95,36 +175,32 @@ func shortened(name string, most int) string {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return strings.TrimRight(name[:most-9], "-.") + "-" + hex.EncodeToString(sum[:4])
+	return strings.TrimRight(name[:most-17], "-.") + "-" + hex.EncodeToString(sum[:8])
 }
 
-// objects returns the objects. labels are the hostnames of nodes.
-func (s *sets) objects(labels map[string]string) []Object {
+// objects returns the objects.
+func (s *sets) objects() []Object {
 	var out []Object
-	for name, is := range s.byName {
-		buckets := 1
-		for len(is.routes) > maxBucket*buckets {
-			buckets *= 2
-		}
-		in := make([]map[netip.Prefix]bgp.Attributes, buckets)
+	for id, is := range s.cells {
+		name := s.name(id)
+		count := parts(len(is.routes), maxBucket, s.divided[name])
+		in := make([]map[netip.Prefix]bgp.Attributes, count)
 		for prefix, a := range is.routes {
-			h := fnv.New32a()
-			h.Write([]byte(prefix.String()))
-			i := h.Sum32() % uint32(buckets)
+			i := bucketOf(prefix.String(), count)
 			if in[i] == nil {
 				in[i] = map[netip.Prefix]bgp.Attributes{}
 			}
 			in[i][prefix] = a
 		}
 		for i, routes := range in {
-			if len(routes) == 0 && is.suffix != "-session" {
+			o := Object{Name: fmt.Sprintf("%s-%dof%d", name, i, count), Peer: s.peer, Nodes: is.nodes,
+				Spec: specOf(id.class, routes), labels: s.hostnames.labels}
+			if id.key == sessionKey {
+				o.Name = name + "-session"
+			} else if len(routes) == 0 {
 				continue
 			}
-			o := Object{Name: name, Peer: s.peer, Nodes: is.nodes, Spec: specOf(is.class, routes)}
-			if i > 0 {
-				o.Name = fmt.Sprintf("%s-%d", name, i)
-			}
-			o.Spec.NodeSelector = selectorOf(is.nodes, labels)
+			o.Spec.NodeSelector = selectorOf(is.nodes, s.hostnames.labels)
 			out = append(out, o)
 		}
 	}

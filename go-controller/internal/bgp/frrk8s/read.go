@@ -38,13 +38,7 @@ func (r *reader) read(spec *frrapi.Spec) *Conflict {
 			return r.wrong("bfdProfiles", "%s is there twice", p.Name)
 		}
 		known[p.Name] = true
-		no := false
-		for _, b := range []**bool{&p.EchoMode, &p.PassiveMode} {
-			if *b == nil {
-				*b = &no
-			}
-		}
-		r.profiles = append(r.profiles, p)
+		r.profiles = append(r.profiles, completed(p))
 	}
 	prefixes := map[string][]string{}
 	for _, o := range spec.BGP.Routers {

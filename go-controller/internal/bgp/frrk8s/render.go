@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// MaxRoutes is the maximum number of prefixes of a peer. frr-reload.py takes about 20 s to load 1,000, removes them one
-// by one in 100 s, and an FRRNodeState has to hold the text of FRR's configuration, 170 bytes per prefix.
+// MaxRoutes is the maximum number of prefixes of a peer. frr-reload.py removes 1,000 one by one in 70 s, in which other
+// changes wait, and an FRRNodeState has to hold the text of FRR's configuration, 170 bytes per prefix.
 const MaxRoutes = 1000
 
 // gracefulShutdown is a well-known community (RFC 8326 section 5).
@@ -31,6 +32,8 @@ type Object struct {
 	// Nodes are the names of the nodes that it is for, sorted.
 	Nodes []string
 	Spec  frrapi.Spec
+	// labels are the hostnames of nodes.
+	labels map[string]string
 }
 
 // Plan are the desired objects.
@@ -38,19 +41,25 @@ type Plan struct {
 	// Objects are sorted by name.
 	Objects []Object
 	Peers   map[string]*PeerPlan
-	// Due is when nodes that drain withdraw their routes, zero if none will.
+	// Due is when nodes that drain withdraw their routes, or a withdrawal becomes overdue, zero if none will.
 	Due time.Time
+	// late are the nodes that advertise prefixes of a peer and should not, and overdue those that had the time to end it.
+	late, overdue map[string]map[netip.Prefix][]string
 }
 
 // PeerPlan is what is to be known of the objects of a peer.
 type PeerPlan struct {
 	// Conflicts are why nodes are left out, by node.
 	Conflicts map[string]*Conflict
-	// Unlabelled are the nodes that no object can select: without the label kubernetes.io/hostname.
-	Unlabelled []string
+	// Unselectable are why no object is for nodes because of their label kubernetes.io/hostname, by node.
+	Unselectable map[string]string
 	// Shared describes the fields of the peer that have no effect because an object of others defines the session, with
 	// the number of such nodes.
 	Shared map[string]int
+	// Preferences are why local preferences of prefixes are not sent.
+	Preferences map[netip.Prefix]string
+	// Copied is what follows from the RouteAdvertisements that select the objects, empty if there are none.
+	Copied string
 	// Prefixes is the number of prefixes, and Dropped are those beyond MaxRoutes.
 	Prefixes int
 	Dropped  map[netip.Prefix]bool
@@ -58,29 +67,28 @@ type PeerPlan struct {
 
 // Render computes the objects of all peers whose sessions frr-k8s has. It returns none unless all objects of frr-k8s
 // are known.
-func Render(w *world.Snapshot, l *bgp.Layout, drains *Drains) *Plan {
+func Render(w *world.Snapshot, l *bgp.Layout, state *State) *Plan {
 	plan := &Plan{Peers: map[string]*PeerPlan{}}
 	peers := l.FRRPeers()
 	if !w.FRR.Available() || len(peers) == 0 {
 		return plan
 	}
 	r := &renderer{world: w, layout: l, nodes: map[string]*nodeState{}, plan: plan,
-		hostnames: make(map[string]string, len(w.Nodes))}
+		hostnames: newHostnames(w.Nodes), desired: map[string]*bgp.PrefixSets{}}
 	r.readForeign(peers)
-	plan.Due = drains.note(w, l.Off() != "")
-	for _, n := range w.Nodes {
-		r.hostnames[n.Name] = n.Hostname
-	}
+	plan.Due = state.drains.note(w, l.Off() != "")
 	for _, p := range peers {
-		r.peer(p, drains)
+		r.peer(p, &state.drains)
 	}
+	plan.late = r.findLate(peers)
+	state.note(plan, w.Now)
 	slices.SortFunc(plan.Objects, func(a, b Object) int { return cmp.Compare(a.Name, b.Name) })
 	return plan
 }
 
 // Survey returns a survey that knows why routes are not on nodes, for a process that writes nothing.
 func Survey(w *world.Snapshot, l *bgp.Layout) *bgp.Survey {
-	return l.SurveyFRR(Render(w, l, &Drains{}))
+	return l.SurveyFRR(Render(w, l, &State{}))
 }
 
 type renderer struct {
@@ -88,8 +96,10 @@ type renderer struct {
 	layout *bgp.Layout
 	nodes  map[string]*nodeState
 	plan   *Plan
-	// hostnames are the labels by which objects select nodes, by name of the node.
-	hostnames map[string]string
+
+	hostnames *hostnames
+	// desired are the nodes that are to advertise prefixes, by neighbor (Peer.NeighborID).
+	desired map[string]*bgp.PrefixSets
 }
 
 // nodeState is what the objects for a node have so far.
@@ -143,7 +153,8 @@ type class struct {
 
 // peer adds the objects of a peer.
 func (r *renderer) peer(p *world.Peer, drains *Drains) {
-	plan := &PeerPlan{Conflicts: map[string]*Conflict{}, Shared: map[string]int{}}
+	plan := &PeerPlan{Conflicts: map[string]*Conflict{}, Unselectable: map[string]string{}, Shared: map[string]int{},
+		Preferences: map[netip.Prefix]string{}, Copied: copied(p, r.world.FRR.Selecting[p.Name])}
 	r.plan.Peers[p.Name] = plan
 	selected := map[string]bool{} // the nodes in objects that are there
 	for _, c := range r.world.FRR.Configurations {
@@ -154,7 +165,7 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 		}
 	}
 	classes, classOf := map[string]*class{}, map[string]*class{}
-	var nodes []*world.Node
+	var nodes, leftOut []*world.Node
 	leaving := map[string]bool{}
 	for _, n := range r.layout.NodesOf(p) {
 		is := r.nodes[n.Name]
@@ -163,17 +174,20 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 				continue
 			}
 		}
-		if n.Hostname == "" {
-			plan.Unlabelled = append(plan.Unlabelled, n.Name)
+		if why := r.hostnames.problem(n); why != "" {
+			plan.Unselectable[n.Name] = why
+			leftOut = append(leftOut, n)
 			continue
 		}
 		if is.frozen != nil {
 			plan.Conflicts[n.Name] = is.frozen
+			leftOut = append(leftOut, n)
 			continue
 		}
 		c, differences := r.classOf(p, is)
 		if conflict := is.merged.Add("BGPPeer "+p.Name, probe(c)); conflict != nil {
 			plan.Conflicts[n.Name] = conflict
+			leftOut = append(leftOut, n)
 			continue
 		}
 		if differences != "" {
@@ -189,17 +203,26 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 	}
 	grouped := r.layout.Group(p, nodes, MaxRoutes)
 	plan.Prefixes, plan.Dropped = grouped.Prefixes, grouped.Dropped
-	r.withoutContradiction(p, plan, grouped.Groups)
-	sets := newSets(p.Name, leaving)
+	sets := newSets(p.Name, r.hostnames, leaving, len(r.world.Nodes), r.world.FRR.Configurations)
 	for _, key := range slices.Sorted(maps.Keys(classes)) {
 		if c := classes[key]; !c.shared {
 			sets.session(c)
 		}
 	}
 	for _, g := range grouped.Groups {
-		sets.routes(g, classOf, plan.Conflicts)
+		sets.routes(g, classOf)
 	}
-	r.plan.Objects = append(r.plan.Objects, sets.objects(r.hostnames)...)
+	r.withoutPreferences(p, plan, sets)
+	if len(leftOut) > 0 { // They advertise what they had before, and that is not late.
+		grouped.Groups = append(grouped.Groups, r.layout.Group(p, leftOut, math.MaxInt).Groups...)
+	}
+	if r.desired[p.NeighborID()] == nil {
+		r.desired[p.NeighborID()] = bgp.NewPrefixSets()
+	}
+	for _, g := range grouped.Groups {
+		r.desired[p.NeighborID()].Add(g.Nodes, maps.Keys(g.Routes))
+	}
+	r.plan.Objects = append(r.plan.Objects, sets.objects()...)
 }
 
 // probe returns an object with the session of a class.
@@ -207,25 +230,27 @@ func probe(c *class) *frrapi.Spec {
 	return &frrapi.Spec{BGP: frrapi.BGP{Routers: []frrapi.Router{c.router}, BFDProfiles: c.profiles}}
 }
 
-// withoutContradiction records the nodes on which others give a prefix of the peer another local preference.
-func (r *renderer) withoutContradiction(p *world.Peer, plan *PeerPlan, groups []bgp.Group) {
-	for _, g := range groups {
-		for _, name := range g.Nodes {
+// withoutPreferences removes the local preference of prefixes to which others give another one on a node of the object:
+// frr-k8s merges the routes then, and theirs counts there. Leaving the node out would withdraw the routes of all
+// Services, and which prefixes others have may be the choice of a tenant.
+func (r *renderer) withoutPreferences(p *world.Peer, plan *PeerPlan, s *sets) {
+	for _, is := range s.cells {
+		for _, name := range is.nodes {
 			main := r.nodes[name].merged.routers[""]
-			if main == nil {
-				continue
-			}
 			n := main.neighbors[idOf(p, r.nodes[name])]
-			if n == nil || len(n.localPref) == 0 {
-				continue
-			}
-			for prefix, a := range g.Routes {
-				if was, ok := n.localPref[prefix.String()]; ok && a.LocalPref != nil && was.value != *a.LocalPref {
-					plan.Conflicts[name] = &Conflict{Object: "BGPPeer " + p.Name, With: was.of,
-						Field: "spec.bgp.routers.neighbors.toAdvertise.withLocalPref",
-						Message: fmt.Sprintf("neighbor %s, prefix %s: %d and %d", n.ID(), prefix, was.value,
-							*a.LocalPref)}
+			for text, was := range n.localPref {
+				prefix, _ := parsePrefix(text)
+				a, ours := is.routes[prefix]
+				if !ours || a.LocalPref == nil || *a.LocalPref == was.value {
+					continue
 				}
+				why := fmt.Sprintf("%s gives prefix %s local preference %d on node %s, so that of the advertisement, %d, is "+
+					"not sent", was.of, prefix, was.value, name, *a.LocalPref)
+				if before := plan.Preferences[prefix]; before == "" || why < before {
+					plan.Preferences[prefix] = why
+				}
+				a.LocalPref = nil
+				is.routes[prefix] = a
 			}
 		}
 	}
@@ -265,7 +290,7 @@ func idOf(p *world.Peer, n *nodeState) string {
 
 // classOf returns the class of a node, and which fields of the peer have no effect because the session is shared.
 func (r *renderer) classOf(p *world.Peer, n *nodeState) (*class, string) {
-	session, profiles := sessionOf(p)
+	session, profiles := sessionOf(p, n.merged)
 	c := &class{router: frrapi.Router{ASN: p.MyASN, Neighbors: []frrapi.Neighbor{{Session: session}}}, profiles: profiles}
 	if p.RouterID.IsValid() {
 		c.router.ID = p.RouterID.String()
@@ -281,7 +306,7 @@ func (r *renderer) classOf(p *world.Peer, n *nodeState) (*class, string) {
 		if c.router.ID == "" || router.ID != "" {
 			c.router.ID = router.ID
 		}
-		fields := differ(&session, &shared.Session)
+		fields := differ(&session, &shared.Session, r.world.FRR.Passwords)
 		if p.RouterID.IsValid() && router.ID != "" && router.ID != p.RouterID.String() {
 			fields = append(fields, "routerID")
 		}
@@ -295,7 +320,7 @@ func (r *renderer) classOf(p *world.Peer, n *nodeState) (*class, string) {
 }
 
 // differ returns the fields of a BGPPeer that a shared session has with other values.
-func differ(ours, theirs *frrapi.Session) []string {
+func differ(ours, theirs *frrapi.Session, passwords map[string]string) []string {
 	var fields []string
 	a, b := &neighbor{Session: *ours}, &neighbor{Session: *theirs}
 	a.family, _ = familyOf(ours)
@@ -306,7 +331,8 @@ func differ(ours, theirs *frrapi.Session) []string {
 			fields = append(fields, cmp.Or(names[f.name], f.name))
 		}
 	}
-	if ours.Password != theirs.Password || ours.Secret.Name != theirs.Secret.Name {
+	password := func(s *frrapi.Session) string { return cmp.Or(s.Password, passwords[s.Secret.Name]) }
+	if password(ours) != password(theirs) {
 		fields = append(fields, "password")
 	}
 	if ours.BFDProfile != "" || theirs.BFDProfile != "" {
@@ -324,6 +350,11 @@ func (p *Plan) Dropped(peer string, prefix netip.Prefix) bool {
 	return is != nil && is.Dropped[prefix]
 }
 
+// NotSent returns why the local preference of a prefix is not sent to a peer, empty if it is.
+func (p *Plan) NotSent(peer string, prefix netip.Prefix) string {
+	return p.Of(peer).Preferences[prefix]
+}
+
 // Why returns why nothing, or not the newest, is written for a peer on a node, as far as it is known.
 func (p *Plan) Why(f *world.FRR, node, peer string) (reason, message string) {
 	is := p.Peers[peer]
@@ -334,11 +365,8 @@ func (p *Plan) Why(f *world.FRR, node, peer string) (reason, message string) {
 		return v1alpha1.ReasonFRRConflict, is.Conflicts[node].String()
 	case f.Refused[peer] != "":
 		return v1alpha1.ReasonFRRRefused, f.Refused[peer]
-	case slices.Contains(is.Unlabelled, node):
-		return v1alpha1.ReasonFRRConflict, unlabelled
+	case is.Unselectable[node] != "":
+		return v1alpha1.ReasonFRRConflict, is.Unselectable[node]
 	}
 	return "", ""
 }
-
-// unlabelled is why no object selects a node.
-const unlabelled = "the node has no label " + hostname + ", so no FRRConfiguration can select it"

@@ -9,8 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// sessionOf returns the session of a peer that no other object defines, and its BFD profile.
-func sessionOf(p *world.Peer) (frrapi.Session, []frrapi.BFDProfile) {
+// sessionOf returns the session of a peer that no other object defines, and its BFD profile. merged are the objects of
+// others on the node.
+func sessionOf(p *world.Peer, merged *Merged) (frrapi.Session, []frrapi.BFDProfile) {
 	s := frrapi.Session{ASN: p.PeerASN, LocalASN: p.LocalASN, Interface: p.Interface, Password: p.Password,
 		Secret: frrapi.SecretRef{Name: p.PasswordSecret}, EBGPMultiHop: p.TTL > 0, GracefulRestart: p.GracefulRestart,
 		DualStack: p.DualStack}
@@ -39,12 +40,17 @@ func sessionOf(p *world.Peer) (frrapi.Session, []frrapi.BFDProfile) {
 	if p.BFD == nil {
 		return s, nil
 	}
-	s.BFDProfile = shortened("slb-"+p.BFDName, maxProfileName)
 	number := func(n uint32) *uint32 { return &n }
-	profile := frrapi.BFDProfile{Name: s.BFDProfile, PassiveMode: &p.BFD.Passive,
+	profile := frrapi.BFDProfile{Name: shortened(p.BFDName, maxProfileName), PassiveMode: &p.BFD.Passive,
 		ReceiveInterval:  number(uint32(p.BFD.Receive / time.Millisecond)),
 		TransmitInterval: number(uint32(p.BFD.Transmit / time.Millisecond)),
 		DetectMultiplier: number(uint32(p.BFD.Multiplier)), MinimumTTL: number(uint32(p.BFD.MinimumTTL))}
+	// A session that was shared keeps the name of its profile. FRR would delete one that is renamed first, and its BFD
+	// sessions have the default timers meanwhile.
+	if merged.otherProfile(profile) {
+		profile.Name = shortened("slb-"+p.BFDName, maxProfileName)
+	}
+	s.BFDProfile = profile.Name
 	return s, []frrapi.BFDProfile{profile}
 }
 

@@ -22,10 +22,11 @@ const reportAfter = time.Second
 type adjOut struct {
 	neighbor bgp.Neighbor
 	// local is the next hop in place of the zero Addr.
-	local     netip.Addr
-	families  Families
-	fourOctet bool
-	started   bool
+	local    netip.Addr
+	families Families
+	// fourOctet and extendedHop are those of the router's OPEN.
+	fourOctet, extendedHop bool
+	started                bool
 	// want must not be modified.
 	want, has map[netip.Prefix]bgp.Attributes
 	// repeat contains those that the router has and requests.
@@ -42,10 +43,12 @@ type adjOut struct {
 }
 
 // counts are numbers of routes: those that a router has, those that it is to have and has not, and all that were sent
-// and withdrawn.
+// and withdrawn. needExtendedHop means that some are not sent because their next hop is one that the router does not
+// accept.
 type counts struct {
 	ipv4, ipv6, pending int
 	updates             uint64
+	needExtendedHop     bool
 }
 
 type route struct {
@@ -86,10 +89,14 @@ func (o *adjOut) plan() error {
 		o.since = time.Now()
 	}
 	o.withdraw, o.announce = nil, nil
-	refused, uncarried := map[netip.Prefix]error{}, 0
+	refused, uncarried, needExtendedHop := map[netip.Prefix]error{}, 0, false
 	for prefix, a := range o.want {
 		if !o.families.carries(prefix) {
 			uncarried++
+			continue
+		}
+		if !o.accepts(route{prefix, a}) {
+			uncarried, needExtendedHop = uncarried+1, true
 			continue
 		}
 		if have, ok := o.has[prefix]; ok && have.Equal(a) && !o.repeat[prefix] {
@@ -103,7 +110,7 @@ func (o *adjOut) plan() error {
 		o.announce = append(o.announce, r)
 	}
 	for prefix := range o.has {
-		if _, ok := o.want[prefix]; !ok || refused[prefix] != nil {
+		if a, ok := o.want[prefix]; !ok || refused[prefix] != nil || !o.accepts(route{prefix, a}) {
 			o.withdraw = append(o.withdraw, prefix)
 		}
 	}
@@ -113,7 +120,14 @@ func (o *adjOut) plan() error {
 	})
 	o.encoded.pending = len(o.announce) + len(refused) + uncarried
 	o.counts.pending = o.encoded.pending + o.flying
+	o.counts.needExtendedHop, o.encoded.needExtendedHop = needExtendedHop, needExtendedHop
 	return joined(refused)
+}
+
+// accepts reports whether a route may be sent: one of IPv4 with a next hop of IPv6 only to a router with the capability
+// (RFC 8950 section 4).
+func (o *adjOut) accepts(r route) bool {
+	return o.extendedHop || !r.prefix.Addr().Is4() || !o.hop(r).Is6()
 }
 
 // joined returns the error of the first of several prefixes and the number of the others.

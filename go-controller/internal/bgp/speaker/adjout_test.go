@@ -97,7 +97,7 @@ func drain(t *testing.T, o *adjOut, r *table) {
 }
 
 func started(n bgp.Neighbor, f Families, routes map[netip.Prefix]bgp.Attributes) *adjOut {
-	o := &adjOut{neighbor: n, families: f, fourOctet: n.LocalASN == 0, want: routes,
+	o := &adjOut{neighbor: n, families: f, fourOctet: n.LocalASN == 0, extendedHop: true, want: routes,
 		local: netip.MustParseAddr("fe80::1%eth0")}
 	o.start()
 	return o

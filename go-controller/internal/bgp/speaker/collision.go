@@ -4,11 +4,13 @@ package speaker
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 
+	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -27,8 +29,8 @@ func (e errCollision) Error() string {
 // tcpEstablished is the kernel's number of the state ESTABLISHED (include/net/tcp_states.h).
 const tcpEstablished = 1
 
-// collision returns errCollision if another process of the network namespace has an established connection between the
-// addresses of a target, on its port. It returns nil if there is none or the kernel does not tell.
+// collision returns errCollision if another process of the network namespace has an established BGP connection between
+// the addresses of a target. It returns nil if there is none or the kernel does not tell.
 func collision(t target) error {
 	local := source(t)
 	if !local.IsValid() {
@@ -46,7 +48,7 @@ func collision(t target) error {
 	return nil
 }
 
-// connections returns the inodes of the sockets of established connections from an address to a target, on its port.
+// connections returns the inodes of the sockets that connect an address to a target.
 func connections(local netip.Addr, t target) (inodes []uint32) {
 	family := uint8(unix.AF_INET)
 	if t.addr.Is6() {
@@ -57,14 +59,27 @@ func connections(local netip.Addr, t target) (inodes []uint32) {
 		return nil
 	}
 	for _, s := range sockets {
-		from, _ := netip.AddrFromSlice(s.ID.Source)
-		to, _ := netip.AddrFromSlice(s.ID.Destination)
-		if s.State == tcpEstablished && s.ID.DestinationPort == t.neighbor.Port &&
-			from.Unmap() == local.WithZone("") && to.Unmap() == t.addr.WithZone("") {
+		if connects(s, local, t) {
 			inodes = append(inodes, s.INode)
 		}
 	}
 	return inodes
+}
+
+// connects reports whether a socket is an established BGP connection from an address to a target, which either side may
+// have opened. Link-local addresses may occur on several links of a node, and are those of the target on its own only.
+func connects(s *netlink.Socket, local netip.Addr, t target) bool {
+	from, _ := netip.AddrFromSlice(s.ID.Source)
+	to, _ := netip.AddrFromSlice(s.ID.Destination)
+	if s.State != tcpEstablished || s.ID.DestinationPort != t.neighbor.Port && s.ID.SourcePort != packet.BGP_PORT ||
+		from.Unmap() != local.WithZone("") || to.Unmap() != t.addr.WithZone("") {
+		return false
+	}
+	if t.addr.Zone() == "" {
+		return true
+	}
+	dev, err := net.InterfaceByName(t.addr.Zone())
+	return err == nil && uint32(dev.Index) == s.ID.Interface //nolint:gosec // int32 in the kernel
 }
 
 // own reports whether this process has a socket, by its inode (proc(5)).

@@ -108,6 +108,7 @@ func (p *peer) damped(n bgp.Neighbor) (is bool, left time.Duration) {
 
 // dampedText is added to the error of a peer that counts as down. It is the same after each session.
 func dampedText(n bgp.Neighbor) string {
-	return fmt.Sprintf("; sessions with this peer do not last, so the next attempt is up to %s later, and a session "+
-		"counts as down until it has lasted, at first for %s", max(n.Connect, maxBackoff), minUptime)
+	return fmt.Sprintf("; the last session ended within %s, so the next one counts as down until it has lasted, at first "+
+		"for %s, and attempts are up to %s apart if that happens again", stableAfter(n), minUptime,
+		max(n.Connect, maxBackoff))
 }

@@ -4,6 +4,7 @@ package speaker
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,8 +109,8 @@ func TestSessionsThatDoNotLastCountAsDown(t *testing.T) {
 			t.Errorf("the first session: %+v", s)
 		}
 		first := l.lose()
-		if !first.Damped || !strings.Contains(first.LastError, "maximum number of prefixes reached); sessions with this "+
-			"peer do not last") || !strings.HasSuffix(first.LastError, "until it has lasted, at first for 10s") {
+		if !first.Damped || !strings.Contains(first.LastError, "maximum number of prefixes reached); the last session "+
+			"ended within 2m0s") || !strings.Contains(first.LastError, "until it has lasted, at first for 10s") {
 			t.Fatalf("after the first session: %+v", first)
 		}
 		for range 4 {
@@ -182,6 +183,72 @@ func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
 		l.session = nil
 		if s := l.published(); s.LastError == "" {
 			t.Errorf("the reason for the end of the session is missing: %+v", s)
+		}
+	})
+}
+
+// flapping is a BFD session that goes down and up again whenever it is asked to.
+type flapping struct {
+	mu sync.Mutex
+	Liveness
+}
+
+func (*flapping) Watch(string, Path) {}
+func (*flapping) Leave(string)       {}
+func (f *flapping) Session(string) Liveness {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Liveness
+}
+
+func (f *flapping) change() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Up = !f.Up; !f.Up {
+		f.Failures++
+	}
+}
+
+// BFD that goes down and up again and again does not make a peer whose sessions do not last be dialed each time.
+func TestBFDDoesNotBypassDamping(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &flapping{Liveness: Liveness{Up: true}}
+			p, n := newPeer("tor", New(Options{BFD: b})), victim()
+			p.log, p.path, n.Connect = testLog(t), &Path{}, 5*time.Second
+			const lasts = 10 * time.Minute
+			dials := 0
+			for start := time.Now(); time.Since(start) < lasts; <-time.After(every) {
+				b.change()
+				p.handleBFD(n)
+				if !time.Now().Before(p.retry) { // The router ends the session at once.
+					dials++
+					p.sessionEnded(connState{lasted: time.Millisecond}, n)
+				}
+			}
+			if most := 30; dials > most || dials < 10 {
+				t.Errorf("a change every %s: %d dials in %s, want %d at most", every, dials, lasts, most)
+			}
+		})
+	}
+}
+
+// A path that is back is used at once, and also if that was so a moment ago.
+func TestPathThatIsBackIsUsedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &flapping{}
+		p, n := newPeer("tor", New(Options{BFD: b})), victim()
+		p.log, p.path, n.Connect = testLog(t), &Path{}, time.Hour
+		p.pathFailed = true
+		for i, want := range []time.Duration{0, maxRetryAfterBFD, maxRetryAfterBFD} {
+			p.retry = time.Now().Add(time.Hour)
+			b.change()
+			p.handleBFD(n)
+			if wait := max(time.Until(p.retry), 0); wait != want {
+				t.Errorf("return %d: the next attempt is in %s, want %s", i, wait, want)
+			}
+			b.change()
+			p.handleBFD(n)
 		}
 	})
 }

@@ -24,6 +24,8 @@ const (
 	dialTimeout = 16 * time.Second
 	// maxRetryAfterBFD is the longest interval between two attempts after BFD detected that the path failed.
 	maxRetryAfterBFD = time.Second
+	// networkControl is the traffic class CS6 (RFC 4271 appendix E, RFC 4594 section 3.1).
+	networkControl = 48 << 2
 	// closed is the reason if a router closes a new connection, for example because it does not have this node as a
 	// neighbor.
 	closed = "the peer closed the connection before the session was opened: check that this node is configured as a " +
@@ -219,9 +221,12 @@ func offLinkNextHop(t target) netip.Addr {
 
 // options sets the options of a socket before it connects.
 func options(fd int, t target) error {
-	level, hops, least := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_MINTTL
+	level, class, hops, least := unix.IPPROTO_IP, unix.IP_TOS, unix.IP_TTL, unix.IP_MINTTL
 	if t.addr.Is6() {
-		level, hops, least = unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, unix.IPV6_MINHOPCOUNT
+		level, class, hops, least = unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_UNICAST_HOPS, unix.IPV6_MINHOPCOUNT
+	}
+	if err := unix.SetsockoptInt(fd, level, class, networkControl); err != nil {
+		return fmt.Errorf("send with traffic class %#x: %w", networkControl, err)
 	}
 	n := t.neighbor
 	if ttl := ttl(n); ttl != 0 {

@@ -47,8 +47,8 @@ type filter struct {
 	hold     time.Duration
 	families Families
 	// fourOctet means that the router has AS numbers of four octets (RFC 6793), extended that its OPEN has extended
-	// optional parameters (RFC 9072).
-	fourOctet, extended bool
+	// optional parameters (RFC 9072), and extendedHop that it accepts next hops of IPv6 for IPv4 (RFC 8950).
+	fourOctet, extended, extendedHop bool
 }
 
 // notificationError is an error of the router, and the NOTIFICATION that reports it (RFC 4271 section 6).

@@ -135,6 +135,9 @@ func TestFilter(t *testing.T) {
 			n.PeerASN, n.Dynamic = 0, bgp.ExternalASN
 		}, in: [][]byte{openOf(t, 64500, 90, "192.0.2.2")}, sends: []byte{2, 2},
 			says: "64500, as ours: want an external one", asn: 64500},
+		{name: "no AS number, and want an external one", n: func(n *bgp.Neighbor) {
+			n.PeerASN, n.Dynamic = 0, bgp.ExternalASN
+		}, in: [][]byte{openOf(t, 0, 90, "192.0.2.2")}, sends: []byte{2, 2}, says: "the peer's AS number is 0"},
 		{name: "no hold time", in: [][]byte{openOf(t, 64512, 0, "192.0.2.2")}, out: "open"},
 		{name: "a hold time that is too short", in: [][]byte{openOf(t, 64512, 2, "192.0.2.2")}, sends: []byte{2, 6},
 			says: "unacceptable hold time 2"},

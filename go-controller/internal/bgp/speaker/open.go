@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
@@ -98,6 +99,8 @@ func (f *filter) open(m []byte) error {
 			family := packet.AfiSafiToRouteFamily(binary.BigEndian.Uint16(value), value[3])
 			f.families.IPv4 = f.families.IPv4 || family == packet.RF_IPv4_UC && n.IPv4
 			f.families.IPv6 = f.families.IPv6 || family == packet.RF_IPv6_UC && n.IPv6
+		case code == packet.BGP_CAP_EXTENDED_NEXTHOP:
+			f.extendedHop = f.extendedHop || extendsIPv4(value)
 		}
 	}
 	if !multiprotocol { // Such a router supports IPv4 (RFC 4760 section 1).
@@ -115,6 +118,8 @@ func (f *filter) open(m []byte) error {
 			r.asn = sent
 		}
 		return r
+	case f.asn == 0: // RFC 7607
+		return openError(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is 0, which is reserved")
 	case n.PeerASN == 0 && n.Dynamic == bgp.ExternalASN && f.asn == asn(n):
 		r := openError(packet.BGP_ERROR_SUB_BAD_PEER_AS, "the peer's AS number is %d, as ours: want an external one", f.asn)
 		r.asn = f.asn
@@ -122,6 +127,17 @@ func (f *filter) open(m []byte) error {
 	}
 	f.hold = min(time.Duration(body.HoldTime)*time.Second, n.Hold) // If either side sends 0, there is no hold timer.
 	return nil
+}
+
+// extendsIPv4 reports whether next hops of IPv6 are accepted for IPv4 unicast: one of the triples of AFI, SAFI and AFI
+// of the next hop, of two octets each, says so (RFC 8950 section 4).
+func extendsIPv4(triples []byte) bool {
+	for triple := range slices.Chunk(triples, 6) {
+		if bytes.Equal(triple, []byte{0, packet.AFI_IP, 0, packet.SAFI_UNICAST, 0, packet.AFI_IP6}) {
+			return true
+		}
+	}
+	return false
 }
 
 func openError(subcode uint8, format string, args ...any) *notificationError {

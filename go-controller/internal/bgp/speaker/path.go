@@ -16,7 +16,7 @@ const bfdFirstAfter = 5 * time.Second
 
 // handleBFD closes the session when BFD detects that its path failed (RFC 5882 section 4.2). If there is no session, it
 // dials at once when BFD is up.
-func (p *peer) handleBFD() {
+func (p *peer) handleBFD(n bgp.Neighbor) {
 	if p.path == nil {
 		return
 	}
@@ -27,14 +27,34 @@ func (p *peer) handleBFD() {
 		p.pathFailed = true
 		p.session.closeOnPathFailure(bfdDown())
 		p.sessionEnded(p.session.observed(), p.session.neighbor)
-		p.retry = time.Time{}
 		p.recordLoss(bfdDown().reason())
 		p.end("")
 	}
-	if is.Up && !was.Up && (p.pathFailed || waits) {
-		p.retry = time.Time{}
+	if is.Up && !was.Up && (p.pathFailed || waits) && p.hasten(n) {
 		p.abandon()
 	}
+}
+
+// hasten brings the next attempt forward because the path works now, and reports whether it is due. BFD of a router can
+// go down and up with a few packets: one attempt per second is brought forward, and one per delay if sessions with the
+// router do not last although the path does.
+func (p *peer) hasten(n bgp.Neighbor) bool {
+	pause := maxRetryAfterBFD
+	if p.damping.short > 1 && !p.pathFailed {
+		pause = p.damping.delay(n.Connect, p.speaker.maxDelay)
+	}
+	now, next := time.Now(), p.hastened.Add(pause)
+	if next.Before(now) {
+		next = now
+	}
+	if next.Before(p.retry) {
+		p.retry = next
+	}
+	if next.After(now) {
+		return false
+	}
+	p.hastened = now
+	return true
 }
 
 // routerDialsAfter is how long after the end of a session, and after the failure of BFD, the router itself may dial.

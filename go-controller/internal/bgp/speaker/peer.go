@@ -48,6 +48,8 @@ type peer struct {
 	// retry is the earliest time of the next attempt to dial, or of the first one.
 	retry  time.Time
 	dialed bool
+	// hastened is when BFD brought an attempt forward last.
+	hastened time.Time
 	// withdrawAt is when the routes of a leaving session are withdrawn; zero if the peer has not received
 	// GRACEFUL_SHUTDOWN yet.
 	withdrawAt time.Time
@@ -143,7 +145,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	to, err := p.locate(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
-	p.handleBFD()
+	p.handleBFD(want.Neighbor)
 	if p.session != nil {
 		p.reap()
 	}
@@ -223,8 +225,13 @@ func (p *peer) startDiscovery(ctx context.Context, on string) {
 		return
 	}
 	ctx, p.cancelDiscovery = context.WithCancel(ctx)
-	works := func() bool { return p.State().Phase == Established }
-	go unnumbered.Seek(ctx, on, works, func(link unnumbered.Link, err error) {
+	session := func() netip.Addr {
+		if now := p.State(); now.Phase == Established {
+			return now.Addr
+		}
+		return netip.Addr{}
+	}
+	go unnumbered.Seek(ctx, on, session, func(link unnumbered.Link, err error) {
 		if ctx.Err() == nil {
 			p.setDiscovered(found{link, err})
 		}

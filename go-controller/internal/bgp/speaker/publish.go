@@ -40,6 +40,7 @@ func (p *peer) publish(want *bgp.Session) {
 		next.PeerASN = last.asn
 	}
 	if next.Phase == Established && want != nil {
+		next.Families.IPv4 = next.Families.IPv4 && !routes.needExtendedHop
 		next.reportExcluded(p.session.neighbor, want.Routes)
 	}
 	if want != nil && !want.Leaving {

@@ -16,9 +16,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// refreshPause is the minimum interval between two ROUTE-REFRESH requests that are read. Each of them makes us send all
+// refreshPause is the minimum interval between two answers to ROUTE-REFRESH requests. Each of them makes us send all
 // routes of a family.
 const refreshPause = 500 * time.Millisecond
+
+// lateRead is how long a read may take that begins only when the hold timer has expired.
+const lateRead = time.Second
 
 // receive reads messages until the router closes the connection or sends one that is not acceptable.
 func (s *session) receive(n bgp.Neighbor) {
@@ -96,24 +99,39 @@ func (s *session) limitReads() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.lastRead)) // If it is closed, the read fails.
 }
 
-// heldReader reads from the router. A read fails if the router is silent for the hold time.
+// heldReader reads from the router. A read fails if the hold timer has expired: only complete messages restart it.
 type heldReader struct {
 	session *session
-	filter  *filter
+	// expires is the time for which the hold timer is set, zero for never or before the router's OPEN, to which
+	// openTimeout applies.
+	expires time.Time
+	// late means that a read has begun after that.
+	late bool
 }
 
-func (r heldReader) Read(b []byte) (int, error) {
-	if r.filter.stage > beginning { // Before that, openTimeout applies.
-		r.session.setReadDeadline(r.filter.hold)
+// restart restarts the hold timer.
+func (r *heldReader) restart(hold time.Duration) {
+	r.expires, r.late = time.Time{}, false
+	if hold > 0 {
+		r.expires = time.Now().Add(hold)
+	}
+	r.session.setReadDeadline(hold)
+}
+
+// Read reads what has arrived. If this process did not run until the hold timer had expired, for example because the
+// node was suspended, the router's messages may wait in the kernel: it has one more read to restart the timer.
+func (r *heldReader) Read(b []byte) (int, error) {
+	if !r.late && !r.expires.IsZero() && !time.Now().Before(r.expires) {
+		r.late = true
+		r.session.setReadDeadline(lateRead)
 	}
 	return r.session.conn.Read(b)
 }
 
 // listen reads messages, and returns the reason why it ends.
 func (s *session) listen(f *filter) error {
-	in, buf := bufio.NewReader(heldReader{s, f}), make([]byte, maxMessage)
-	pause := time.NewTimer(0)
-	defer pause.Stop()
+	held := &heldReader{session: s}
+	in, buf := bufio.NewReader(held), make([]byte, maxMessage)
 	for {
 		m, err := next(in, buf)
 		if err != nil {
@@ -128,17 +146,15 @@ func (s *session) listen(f *filter) error {
 			s.change(func() {
 				s.openReceived = true
 				s.seen.asn, s.seen.families, s.hold = f.asn, f.families, f.hold
-				s.routes.families, s.routes.fourOctet = f.families, f.fourOctet
+				s.routes.families, s.routes.fourOctet, s.routes.extendedHop = f.families, f.fourOctet, f.extendedHop
 			})
 		case was == opened:
 			s.change(func() { s.keepaliveReceived = true })
 		case again != Families{}:
-			select {
-			case <-pause.C:
-			case <-s.ending:
-			}
-			pause.Reset(refreshPause)
-			s.refresh(again)
+			s.requested(again)
+		}
+		if m[typeAt] != packet.BGP_MSG_ROUTE_REFRESH { // RFC 4271 section 8.2.2: KEEPALIVE and UPDATE
+			held.restart(f.hold)
 		}
 	}
 }
@@ -161,7 +177,7 @@ func next(in *bufio.Reader, buf []byte) ([]byte, error) {
 // silenceMessage returns the error for a router that accepted the connection and is silent.
 func (s *session) silenceMessage(n bgp.Neighbor, f *filter) string {
 	if f.stage > beginning {
-		return fmt.Sprintf("hold timer expired: the peer sent nothing for %s", f.hold)
+		return fmt.Sprintf("hold timer expired: the peer sent no KEEPALIVE or UPDATE for %s", f.hold)
 	}
 	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", s.openTimeout)
 	if n.SecurityHops > 0 {

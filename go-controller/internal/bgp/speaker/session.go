@@ -52,6 +52,9 @@ type session struct {
 	shutdown, last *notificationError
 	seen           connState
 	routes         adjOut
+	// requests are the families whose routes the router requests again, and answered is when it last got such routes.
+	requests Families
+	answered time.Time
 }
 
 // connState is the observed state of a session.
@@ -152,11 +155,22 @@ func (s *session) advertise(routes map[netip.Prefix]bgp.Attributes) error {
 	return err
 }
 
-// refresh sends all routes of families again.
-func (s *session) refresh(f Families) {
+// requested sends all routes of families again. Requests that follow soon after one are answered together.
+func (s *session) requested(f Families) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.routes.refresh(f)
+	if s.requests == (Families{}) {
+		time.AfterFunc(time.Until(s.answered.Add(refreshPause)), s.answer)
+	}
+	s.requests = Families{IPv4: s.requests.IPv4 || f.IPv4, IPv6: s.requests.IPv6 || f.IPv6}
+}
+
+// answer sends the routes that the router requests.
+func (s *session) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.routes.refresh(s.requests)
+	s.requests, s.answered = Families{}, time.Now()
 	signal(s.changed)
 }
 

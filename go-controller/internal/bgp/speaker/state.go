@@ -46,7 +46,8 @@ type State struct {
 	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
 	LastError     string
 	LastErrorTime time.Time
-	// Families are the address families of the session, while it is Established.
+	// Families are the address families of the session, while it is Established. IPv4 is not among them if there are
+	// routes whose next hops of IPv6 the peer does not accept (RFC 8950).
 	Families Families
 	// IPv4 and IPv6 are the numbers of prefixes advertised to the peer.
 	IPv4, IPv6 int

@@ -5,12 +5,16 @@ package speaker
 import (
 	"bufio"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
 // A router that accepts the connection and sends nothing is dropped after a NOTIFICATION.
@@ -105,7 +109,7 @@ func TestSessionHoldTime(t *testing.T) {
 				t.Errorf("%+v: phase %s before the hold time has expired", c, phase)
 			}
 			<-time.After(time.Nanosecond)
-			if saw := ended(t, s); !strings.HasPrefix(saw.why.text, "hold timer expired: the peer sent nothing for ") {
+			if saw := ended(t, s); !strings.HasPrefix(saw.why.text, "hold timer expired: the peer sent no ") {
 				t.Errorf("%+v: %+v", c, saw)
 			}
 		})
@@ -125,4 +129,83 @@ func TestKeepaliveIntervalIsChanged(t *testing.T) {
 			t.Errorf("the router receives %q after %s", got, n.Keepalive)
 		}
 	})
+}
+
+// Only complete KEEPALIVEs and UPDATEs restart the hold timer (RFC 4271 section 8.2.2).
+func TestHoldTimerIsNotRestartedByLess(t *testing.T) {
+	update := newMessage(packet.BGP_MSG_UPDATE, make([]byte, 4000)...)
+	request := newMessage(packet.BGP_MSG_ROUTE_REFRESH, 0, 1, 0, 1)
+	for name, c := range map[string]struct {
+		pieces [][]byte
+		every  time.Duration
+	}{
+		"octets of an UPDATE": {slices.Collect(slices.Chunk(update, 1)), 700 * time.Millisecond},
+		"parts of an UPDATE":  {slices.Collect(slices.Chunk(update, 10)), 3*time.Second - 1},
+		"requests":            {slices.Repeat([][]byte{request}, 60), 700 * time.Millisecond},
+		"many requests":       {slices.Repeat([][]byte{request}, 100_000), 7 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, router, in := establish(t, victim(), nil, openOf(t, 64512, 3, "192.0.2.2"))
+			start := time.Now()
+			for _, piece := range c.pieces {
+				if _, err := router.Write(piece); err != nil {
+					break
+				}
+				<-time.After(c.every)
+			}
+			in.take()
+			saw := ended(t, s)
+			if took := saw.since.Sub(start); took != 3*time.Second || !strings.HasPrefix(saw.why.text, "hold timer expired") {
+				t.Errorf("%s: it ends after %s: %+v", name, took, saw.why)
+			}
+		})
+	}
+}
+
+// What follows many requests for routes is read at once, and the requests are answered together.
+func TestRequestsDoNotHideWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		routes := map[netip.Prefix]bgp.Attributes{
+			netip.MustParsePrefix("203.0.113.1/32"): {NextHop: netip.MustParseAddr("192.0.2.1")}}
+		s, router, in := establish(t, victim(), routes, openOf(t, 64512, 90, "192.0.2.2"))
+		in.take()
+		request := newMessage(packet.BGP_MSG_ROUTE_REFRESH, 0, 1, 0, 1)
+		send(t, router, slices.Repeat([][]byte{request}, 1000)...)
+		for range 2 { // The first request is answered alone, the others after the pause.
+			if got := kinds(in.take()); got != "update" {
+				t.Errorf("the router receives %q", got)
+			}
+			<-time.After(refreshPause)
+		}
+		if got := kinds(in.take()); got != "" {
+			t.Errorf("the router receives %q", got)
+		}
+		send(t, router, slices.Repeat([][]byte{request}, 1000)...)
+		send(t, router, newMessage(packet.BGP_MSG_NOTIFICATION, packet.BGP_ERROR_CEASE, 2))
+		synctest.Wait()
+		if phase := s.observed().phase; phase != Idle {
+			t.Errorf("the session is %s after the NOTIFICATION", phase)
+		}
+	})
+}
+
+// Messages that wait in the kernel when the process continues after the hold time are read, once.
+func TestLateReadAfterTheHoldTime(t *testing.T) {
+	ours, router := pair(t)
+	s := newSession(target{neighbor: victim()}, ours, netip.Addr{}, nil, func() {})
+	held := &heldReader{session: s, expires: time.Now().Add(-time.Second)}
+	if err := ours.SetReadDeadline(held.expires); err != nil {
+		t.Fatal(err)
+	}
+	send(t, router, keepalive())
+	buf := make([]byte, 1)
+	if n, err := held.Read(buf); n != 1 || err != nil {
+		t.Fatalf("%d octets are read: %v", n, err)
+	}
+	if err := ours.SetReadDeadline(held.expires); err != nil { // the time of the late read is over
+		t.Fatal(err)
+	}
+	if n, err := held.Read(buf); !isTimeout(err) {
+		t.Errorf("%d octets are read after that: %v", n, err)
+	}
 }

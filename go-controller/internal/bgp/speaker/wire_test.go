@@ -18,7 +18,7 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/golden"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 )
 
 // TestWire pins each octet that a router receives, except for the headers. The file does of an archive has one step per

@@ -20,49 +20,24 @@ const (
 	// interval after that, as in FRR.
 	often  = time.Second
 	seldom = 10 * time.Second
-	// silence is how long the peer must have been silent before another router replaces it, and how long it is the peer
-	// before another router replaces it although it is not silent, unless there is a session with it.
-	silence = 3 * seldom
 	// mtu limits the bytes read. An advertisement is never longer, whatever the link.
 	mtu = 1500
 )
 
-// Link is a link between two routers: their link-local addresses, with the name of the interface as zone.
-type Link struct{ Local, Peer netip.Addr }
-
-// peer is the router on a link.
-type peer struct {
-	Link
-	// since is when it became the peer, and heard when its last advertisement was received.
-	since, heard time.Time
-}
-
-// advertised records an advertisement, and reports whether its sender becomes the peer. works means that there is a
-// session with the present one: any host on the link can be the first that sends an advertisement.
-func (p *peer) advertised(local, from netip.Addr, now time.Time, works bool) bool {
-	switch {
-	case from == p.Peer:
-		p.heard = now
-	case now.Sub(p.heard) > silence || !works && now.Sub(p.since) > silence:
-		*p = peer{Link{Local: local, Peer: from}, now, now}
-		return true
-	}
-	return false
-}
-
 // Seek discovers the router on an interface until the context ends. It reports the link when a router is found or
-// changes, and an error, with the zero Link, as long as discovery is impossible. works reports whether there is a
-// session with the router that was found.
-func Seek(ctx context.Context, on string, works func() bool, report func(Link, error)) {
+// changes, and an error, with the zero Link, as long as discovery is impossible. session returns
+// the router with which there is a session; the zero Addr if there is none.
+func Seek(ctx context.Context, on string, session func() netip.Addr, report func(Link, error)) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
+	var router peer
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-retry.C:
 		}
-		if err := seek(ctx, on, works, report); err != nil {
+		if err := seek(ctx, on, &router, session, report); err != nil {
 			report(Link{}, fmt.Errorf("look for a router on interface %s: %w", on, err))
 		}
 		retry.Reset(often)
@@ -78,14 +53,14 @@ type port struct {
 	nodes, routers *net.IPAddr
 }
 
-func seek(ctx context.Context, on string, works func() bool, report func(Link, error)) error {
+func seek(ctx context.Context, on string, router *peer, session func() netip.Addr, report func(Link, error)) error {
 	p, err := open(on)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { p.conn.Close() })()
 	defer p.conn.Close()
-	var router peer
+	router.reopened()
 	var sent time.Time
 	next, checkAt := time.Now(), time.Now()
 	for {
@@ -107,7 +82,7 @@ func seek(ctx context.Context, on string, works func() bool, report func(Link, e
 			if now.Before(next) {
 				break
 			}
-			if err := p.send(!router.Peer.IsValid()); err != nil {
+			if err := p.send(router.silent(now)); err != nil {
 				return err
 			}
 			sent, next = now, now.Add(seldom)
@@ -119,7 +94,7 @@ func seek(ctx context.Context, on string, works func() bool, report func(Link, e
 		case kind == solicitation:
 			next = sent.Add(often)
 		case kind == advertisement && from != p.local:
-			if router.advertised(p.local, from, now, works()) {
+			if router.advertised(p.local, from, now, session()) {
 				report(router.Link, nil)
 				next = now // Let the router discover us at once.
 			}

@@ -37,9 +37,14 @@ func TestPeerIsReplaced(t *testing.T) {
 		{one, 2*silence + 2, false, true},
 		{one, 4 * silence, true, false},
 		{other, 5 * silence, true, false},
-		{other, 5*silence + 1, true, true}, // The peer has been silent.
+		{other, 4*silence + patience, true, false},
+		{other, 4*silence + patience + 1, true, true}, // The peer has been silent.
 	} {
-		if got := p.advertised(local, step.from, start.Add(step.after), step.works); got != step.want {
+		session := netip.Addr{}
+		if step.works {
+			session = p.Peer
+		}
+		if got := p.advertised(local, step.from, start.Add(step.after), session); got != step.want {
 			t.Errorf("step %d: %s becomes the peer: %t, want %t", i, step.from, got, step.want)
 		}
 	}

@@ -54,7 +54,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 		out.Subnets = append(out.Subnets, world.Subnet{Prefix: prefix.Masked(), Gateway: gateway})
 	}
 
-	out.Anchors, out.Ordinals, out.Gateways = Anchors(d), Ordinals(d), Gateways(d)
+	out.Anchors, out.Ordinals, out.Gateways, out.Active = Anchors(d), Ordinals(d), Gateways(d), active(d)
 	out.Move, out.Moved = Move(d)
 	out.Served = servedIn(d)
 	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
@@ -147,6 +147,20 @@ func Gateways(d *v1alpha1.L2Domain) map[int][]string {
 		gateways[int(s.Index)] = s.Gateways
 	}
 	return gateways
+}
+
+// active returns the active gateways of a domain's shards from its status, by index; nil if there are none.
+func active(d *v1alpha1.L2Domain) map[int]string {
+	var active map[int]string
+	for _, s := range d.Status.Shards {
+		if s.Active != "" {
+			if active == nil {
+				active = map[int]string{}
+			}
+			active[int(s.Index)] = s.Active
+		}
+	}
+	return active
 }
 
 // Move returns the request to move shards of a domain, nil without one, and the progress of the last request.

@@ -27,6 +27,8 @@ type Report struct {
 	// Localnets are OVN's ports on the node's bridges for L2Domains, by the names of their localnet ports; nil if the
 	// guard does not report them.
 	Localnets map[string]Localnet
+	// Tunnels is what the guard reports of OVN's tunnels; nil if it does not report them.
+	Tunnels *world.Tunnels
 	// Agent is the report of the agent of an OpenShift SDN node; nil if the report is from a guard.
 	Agent *Agent
 	// Zone is the report of the agent that programs the node's zone; nil without one.
@@ -111,6 +113,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		is.Bridge = Truncate(is.Bridge, maxForeignText)
 		r.Localnets[name] = is
 	}
+	r.Tunnels = readTunnels(l.Annotations[v1alpha1.AnnotationTunnels])
 	r.Zone = readZone(l.Annotations[v1alpha1.AnnotationZone])
 	_, faults := l.Annotations[v1alpha1.AnnotationFaults]
 	r.guarded = faults || r.Zone == nil
@@ -149,6 +152,7 @@ func WithReport(n *world.Node, r Report) *world.Node {
 	out := *n
 	out.Guarded = r.Agent == nil && r.guarded
 	out.Agent = r.Zone
+	out.Tunnels = r.Tunnels
 	if r.Agent != nil && n.Kernel != nil {
 		kernel := *n.Kernel
 		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces

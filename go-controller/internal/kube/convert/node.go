@@ -61,6 +61,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	own := gateways["default"]
 	out := &world.Node{
 		Name:          n.Name,
+		Created:       n.CreationTimestamp.Time,
 		Hostname:      n.Labels[corev1.LabelHostname],
 		Chassis:       chassis(n),
 		Zone:          zone(n),

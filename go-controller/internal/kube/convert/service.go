@@ -23,6 +23,8 @@ import (
 type Options struct {
 	// DefaultClass also serves Services without spec.loadBalancerClass, in addition to those of our own class.
 	DefaultClass bool
+	// Classes are served as our own class is.
+	Classes []string
 	// MetalLBAnnotations also reads the annotations under metallb.io and metallb.universe.tf.
 	MetalLBAnnotations bool
 	// DrainTaints are keys of taints that announce a node's outage.
@@ -84,7 +86,7 @@ func Ours(s *corev1.Service, o Options) bool {
 	if s.Spec.LoadBalancerClass == nil {
 		return o.DefaultClass
 	}
-	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass
+	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass || slices.Contains(o.Classes, *s.Spec.LoadBalancerClass)
 }
 
 // Assigned returns the addresses in the status of a Service, in their order.
@@ -118,31 +120,67 @@ func contested(s *corev1.Service) bool {
 
 // Given returns the addresses that we allocated according to the status of a Service. A user who may write Services but
 // not their status cannot forge them.
-func Given(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionAllocated) }
+func Given(s *corev1.Service) []netip.Addr {
+	addrs, _ := listed(s, v1alpha1.ConditionAllocated)
+	return addrs
+}
+
+// fromPool returns those of the addresses that we allocated that come from a pool according to the status.
+func fromPool(s *corev1.Service, pool string) []netip.Addr {
+	var from []netip.Addr
+	addrs, pools := listed(s, v1alpha1.ConditionAllocated)
+	for i, a := range addrs {
+		if pools[i] == pool {
+			from = append(from, a)
+		}
+	}
+	return from
+}
 
 // HeldExternalIPs returns the addresses of spec.externalIPs that a Service holds according to its status.
-func HeldExternalIPs(s *corev1.Service) []netip.Addr { return listed(s, v1alpha1.ConditionExternalIPs) }
+func HeldExternalIPs(s *corev1.Service) []netip.Addr {
+	addrs, _ := listed(s, v1alpha1.ConditionExternalIPs)
+	return addrs
+}
 
-// listed returns the addresses, separated by ", ", at the beginning of the message of a condition that is True.
-func listed(s *corev1.Service, condition string) []netip.Addr {
+// listed returns the addresses, separated by ", ", at the beginning of the message of a condition that is True, and for
+// each the name of its pool, which may follow it or, if it is that of all, the last one; otherwise it is empty.
+func listed(s *corev1.Service, condition string) (addrs []netip.Addr, pools []string) {
 	c := meta.FindStatusCondition(s.Status.Conditions, condition)
 	if c == nil || c.Status != metav1.ConditionTrue {
-		return nil
+		return nil, nil
 	}
-	var addrs []netip.Addr
 	for rest, more := c.Message, true; more; {
-		end := strings.IndexAny(rest, ",; ")
-		if end < 0 {
-			end = len(rest)
-		}
-		a, err := netip.ParseAddr(rest[:end])
+		word, after := untilAny(rest, ",; ")
+		a, err := netip.ParseAddr(word)
 		if err != nil {
 			break
 		}
-		addrs = append(addrs, a.Unmap())
-		rest, more = strings.CutPrefix(rest[end:], ", ")
+		pool := ""
+		if named, ok := strings.CutPrefix(after, FromPool); ok {
+			pool, after = untilAny(named, ",; ")
+		}
+		addrs, pools = append(addrs, a.Unmap()), append(pools, pool)
+		rest, more = strings.CutPrefix(after, ", ")
 	}
-	return addrs
+	if n := len(pools) - 1; n > 0 && strings.Join(pools[:n], "") == "" {
+		for i := range pools {
+			pools[i] = pools[n]
+		}
+	}
+	return addrs, pools
+}
+
+// FromPool precedes the name of the pool behind an address, or behind several addresses of one pool, in the message of
+// ConditionAllocated.
+const FromPool = " from pool "
+
+// untilAny divides a text before the first of some characters.
+func untilAny(text, characters string) (before, after string) {
+	if at := strings.IndexAny(text, characters); at >= 0 {
+		return text[:at], text[at:]
+	}
+	return text, ""
 }
 
 // families returns the families in spec.ipFamilies. For API servers before dual stack, and for objects written by hand,
@@ -253,6 +291,7 @@ func (r *serviceReader) readRequests() {
 		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
 		// No pool has a name that is truncated.
 		r.out.RequestedPool, r.out.PoolRequestedBy = Truncate(pool.value, maxForeignText), pool.field
+		r.out.FromRequested = fromPool(r.service, r.out.RequestedPool)
 	}
 	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
 		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {

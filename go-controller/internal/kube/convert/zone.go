@@ -16,7 +16,7 @@ import (
 
 // zoneReport is the content of v1alpha1.AnnotationZone. Shards are named L2DOMAIN/INDEX and Services NAMESPACE/NAME.
 type zoneReport struct {
-	Bridges    map[string]string    `json:"bridges,omitempty"`
+	Bridges    map[string]string    `json:"bridges,omitzero"` // null if unknown; {} if the node is attached to nothing
 	Claims     map[string]time.Time `json:"claims,omitempty"`
 	Contested  []string             `json:"contested,omitempty"`
 	Applied    uint64               `json:"applied,omitempty"`

@@ -33,6 +33,15 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	if got := readZone(text); !got.Equal(want) {
 		t.Errorf("%s is read as %+v", text, got)
 	}
+	for _, bridges := range []world.Bridges{nil, {}} { // unknown, and attached to nothing
+		text, err := ZoneReport(&world.ZoneAgent{Bridges: bridges})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readZone(text); (got.Bridges == nil) != (bridges == nil) {
+			t.Errorf("bridges %#v are written as %s and read as %#v", bridges, text, got.Bridges)
+		}
+	}
 	for _, name := range []string{"lan", "/3", "lan/-1", "lan/x", "lan/3/4"} {
 		got := readZone(`{"claims":{"` + name + `":"2026-01-01T00:00:00Z"},"contested":["` + name + `"]}`)
 		if got == nil || len(got.Claims)+len(got.Contested) > 0 {

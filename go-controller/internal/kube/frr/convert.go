@@ -27,9 +27,9 @@ func Bounded(text string) string { return convert.Truncate(printable.Line(text),
 // Read converts an FRRConfiguration.
 func Read(c *Configuration, nodes []*corev1.Node) *world.FRRConfiguration {
 	out := &world.FRRConfiguration{Name: c.Name, Spec: c.Spec}
-	if _, ours := c.Labels[LabelPeer]; ours {
-		if out.Peer = c.Annotations[AnnotationPeer]; out.Peer == "" {
-			out.Peer = c.Labels[LabelPeer]
+	if _, ours := c.Labels[frrapi.LabelPeer]; ours {
+		if out.Peer = c.Annotations[frrapi.AnnotationPeer]; out.Peer == "" {
+			out.Peer = c.Labels[frrapi.LabelPeer]
 		}
 		if out.Peer == "" {
 			out.Peer = "-" // no BGPPeer has this name, so that the object is not one of others

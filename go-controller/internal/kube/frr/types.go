@@ -4,7 +4,7 @@
 // conversion to facts.
 //
 // Invariants:
-//   - An object is ours if it has the label LabelPeer. Only such objects are written and deleted.
+//   - An object is ours if it has the label frrapi.LabelPeer. Only such objects are written and deleted.
 //   - Of an FRRNodeState, the text of FRR's configuration is not kept: it may have megabytes on each node.
 package frr
 
@@ -19,13 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
-)
-
-// LabelPeer is the label of FRRConfigurations of ours. The value is the name of the BGPPeer, or a hash of it if it is
-// too long for a label; AnnotationPeer always has the name.
-const (
-	LabelPeer      = "slb.k8s.ovn.org/bgp-peer"
-	AnnotationPeer = "slb.k8s.ovn.org/bgp-peer"
 )
 
 // Configuration is an FRRConfiguration.
@@ -140,6 +133,8 @@ type Clients struct {
 	Configurations *gentype.ClientWithList[*Configuration, *ConfigurationList]
 	NodeStates     *gentype.ClientWithList[*NodeState, *NodeStateList]
 	SessionStates  *gentype.ClientWithList[*SessionState, *SessionStateList]
+	// RouteAdvertisements are those of OVN-Kubernetes, which have no namespace.
+	RouteAdvertisements *gentype.ClientWithList[*RouteAdvertisements, *RouteAdvertisementsList]
 }
 
 // The resources of frr-k8s, as in paths.
@@ -166,13 +161,14 @@ func NewClients(config *rest.Config, namespace string) (*Clients, error) {
 	scheme.AddKnownTypeWithName(version.WithKind("FRRNodeStateList"), &NodeStateList{})
 	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionState"), &SessionState{})
 	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionStateList"), &SessionStateList{})
-	metav1.AddToGroupVersion(scheme, version)
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &version
-	config.APIPath = "/apis"
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
+	ovnk := RouteAdvertisementsResource().GroupVersion()
+	scheme.AddKnownTypeWithName(ovnk.WithKind("RouteAdvertisements"), &RouteAdvertisements{})
+	scheme.AddKnownTypeWithName(ovnk.WithKind("RouteAdvertisementsList"), &RouteAdvertisementsList{})
+	client, err := restClient(config, version, scheme)
+	if err != nil {
+		return nil, err
+	}
+	ovnkClient, err := restClient(config, ovnk, scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -184,5 +180,18 @@ func NewClients(config *rest.Config, namespace string) (*Clients, error) {
 			func() *NodeState { return &NodeState{} }, func() *NodeStateList { return &NodeStateList{} }),
 		SessionStates: gentype.NewClientWithList(SessionStates, client, codec, namespace,
 			func() *SessionState { return &SessionState{} }, func() *SessionStateList { return &SessionStateList{} }),
+		RouteAdvertisements: gentype.NewClientWithList(RouteAdvertisementsResource().Resource, ovnkClient, codec, "",
+			func() *RouteAdvertisements { return &RouteAdvertisements{} },
+			func() *RouteAdvertisementsList { return &RouteAdvertisementsList{} }),
 	}, nil
+}
+
+func restClient(config *rest.Config, version schema.GroupVersion, scheme *runtime.Scheme) (*rest.RESTClient, error) {
+	metav1.AddToGroupVersion(scheme, version)
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
 }

@@ -76,11 +76,11 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 		}
 		return nil
 	case u.GetKind() == "Secret" && u.GetName() != "" && u.GetAPIVersion() == corev1.SchemeGroupVersion.String() &&
-		cmp.Or(u.GetNamespace(), namespace) == v1alpha1.PasswordsNamespace:
+		slices.Contains(o.passwordNamespaces(), cmp.Or(u.GetNamespace(), namespace)):
 		if o.EditedSecrets == nil {
 			o.EditedSecrets = map[string]bool{}
 		}
-		o.EditedSecrets[u.GetName()] = true
+		o.EditedSecrets[cmp.Or(u.GetNamespace(), namespace)+"/"+u.GetName()] = true
 		return nil
 	case !known:
 		ignore("no decision depends on this kind")

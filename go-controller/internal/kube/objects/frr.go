@@ -18,6 +18,14 @@ func (o *Objects) UsesFRR() bool {
 	return slices.ContainsFunc(o.Peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s })
 }
 
+// frrNamespace returns the namespace of frr-k8s, empty if it is not known: that of the FRRConfigurations.
+func (o *Objects) frrNamespace() string {
+	if n := len(o.FRRConfigurations); n > 0 {
+		return o.FRRConfigurations[n-1].Namespace
+	}
+	return ""
+}
+
 // frr returns what frr-k8s has; nil if no BGPPeer uses it. Whether the controller uses it is in its conditions. Secrets
 // are not read: those that FRRConfigurations and BGPPeers refer to are taken as present.
 func (o *Objects) frr() *world.FRR {
@@ -49,8 +57,8 @@ func (o *Objects) frr() *world.FRR {
 			out.Unread = "you may not list " + resource
 		}
 	}
+	out.Namespace = o.frrNamespace()
 	for _, c := range o.FRRConfigurations {
-		out.Namespace = c.Namespace
 		out.Configurations = append(out.Configurations, frr.Read(c, o.Nodes))
 		for _, r := range c.Spec.BGP.Routers {
 			for i := range r.Neighbors {

@@ -44,7 +44,8 @@ type Objects struct {
 	FRRNodes          []*frr.NodeState
 	FRRSessions       []*frr.SessionState
 
-	// EditedSecrets are the names of the Secrets in v1alpha1.PasswordsNamespace that an edit sets, without their contents.
+	// EditedSecrets are the Secrets in namespaces of passwords that an edit sets, as NAMESPACE/NAME, without their
+	// contents.
 	EditedSecrets map[string]bool
 
 	// Unread are the resources that the user may not list, by their plural names, and LeaderLease. Their lists are empty.

@@ -18,17 +18,37 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Options returns the settings with which objects are converted: those of a controller without flags.
-func (o *Objects) Options() convert.Options {
+// ServiceOptions returns the settings with which Services are converted: those of a controller without flags, except
+// for the classes that it serves, which the conditions of Services show.
+func (o *Objects) ServiceOptions() convert.Options {
+	options := o.options()
+	options.Classes = o.classes()
+	return options
+}
+
+func (o *Objects) options() convert.Options {
 	return convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints(),
 		OpenShiftSDN: slices.ContainsFunc(o.Leases, func(l *coordinationv1.Lease) bool {
 			return l.Annotations[v1alpha1.AnnotationAgent] != ""
 		})}
 }
 
+// classes returns the classes of Services that have our conditions. A Service that the controller does not serve any
+// more loses them.
+func (o *Objects) classes() []string {
+	var classes []string
+	for _, s := range o.Services {
+		if class := s.Spec.LoadBalancerClass; class != nil && !slices.Contains(classes, *class) &&
+			meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated) != nil {
+			classes = append(classes, *class)
+		}
+	}
+	return classes
+}
+
 // Snapshot converts the objects as the controller does.
 func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
-	options := o.Options()
+	options := o.ServiceOptions()
 	w := &world.Snapshot{Now: now, PrimaryNetworks: map[string]bool{}, ShardStates: map[world.ShardID]world.ShardState{},
 		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}}
 	w.Cluster.OpenShiftSDN = options.OpenShiftSDN
@@ -74,7 +94,7 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 
 // Node converts a node with the report of its guard or agent, if that has not expired.
 func (o *Objects) Node(n *corev1.Node, now time.Time) *world.Node {
-	out := convert.Node(n, o.Options())
+	out := convert.Node(n, o.options())
 	l := Named(o.Leases, n.Name)
 	if l == nil {
 		return out
@@ -242,7 +262,7 @@ func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 		return p
 	}
 	out := p.DeepCopy()
-	if out.Spec.PasswordSecret, out.Spec.Password = nil, "Secret "+r.Name; o.EditedSecrets[r.Name] {
+	if out.Spec.PasswordSecret, out.Spec.Password = nil, "Secret "+r.Name; o.EditedSecrets[o.PasswordOf(p)] {
 		out.Spec.Password += ", edited"
 	}
 	return out
@@ -251,5 +271,23 @@ func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 // lacksSecret reports whether the controller has reported that the Secret of a peer is missing, unless an edit sets it.
 func (o *Objects) lacksSecret(p *v1alpha1.BGPPeer) bool {
 	c, r := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted), p.Spec.PasswordSecret
-	return r != nil && c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[r.Name]
+	return r != nil && c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[o.PasswordOf(p)]
+}
+
+// PasswordOf returns the Secret with the password of a peer as NAMESPACE/NAME; empty if there is none, or if it is in
+// the namespace of frr-k8s and that is not known.
+func (o *Objects) PasswordOf(p *v1alpha1.BGPPeer) string {
+	namespace := v1alpha1.PasswordsNamespace
+	if p.Spec.Backend == v1alpha1.BackendFRRK8s {
+		namespace = o.frrNamespace()
+	}
+	if p.Spec.PasswordSecret == nil || namespace == "" {
+		return ""
+	}
+	return namespace + "/" + p.Spec.PasswordSecret.Name
+}
+
+// passwordNamespaces returns the namespaces whose Secrets have passwords.
+func (o *Objects) passwordNamespaces() []string {
+	return []string{v1alpha1.PasswordsNamespace, o.frrNamespace()}
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -42,12 +44,14 @@ func resources() []resource {
 		{"communities", metallb.Group, v1beta1, true},
 		{"addresspools", metallb.Group, []string{"v1beta1", "v1alpha1"}, true}, // until 0.14
 		{"metallbs", metallb.Group, v1beta1, false},                            // of the operator
-		{"frrconfigurations", "frrk8s." + metallb.Group, v1beta1, false},
+		// These may be in another namespace.
+		{frr.Configurations, frrapi.Group, v1beta1, false},
 	}
 }
 
-// ReadMetalLB returns MetalLB's objects in a namespace, and the Deployments and DaemonSets of it. If no object
-// configures it, it returns the ConfigMap of MetalLB up to 0.12. It is an error if there is no configuration.
+// ReadMetalLB returns MetalLB's objects in a namespace, the Deployments and DaemonSets of it, and all
+// FRRConfigurations. If no object configures MetalLB, it returns the ConfigMap of MetalLB up to 0.12. It is an error if
+// there is no configuration.
 func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string) ([]*unstructured.Unstructured,
 	error) {
 	var out []*unstructured.Unstructured
@@ -55,7 +59,11 @@ func ReadMetalLB(ctx context.Context, client dynamic.Interface, namespace string
 	for _, r := range resources() {
 		for _, version := range r.versions {
 			gvr := schema.GroupVersionResource{Group: r.group, Version: version, Resource: r.name}
-			list, err := client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			in := namespace
+			if r.group == frrapi.Group {
+				in = metav1.NamespaceAll
+			}
+			list, err := client.Resource(gvr).Namespace(in).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				continue // not served
 			}

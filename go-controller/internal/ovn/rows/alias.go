@@ -75,8 +75,8 @@ func (a aliases) prefixOf(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefi
 }
 
 // alias returns the address that a shard uses for a pod, or false for an address outside the pod networks.
-func (g *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
-	p, ok := aliasesOf(world.FamilyOf(pod)).prefixOf(g.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
+func (b *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
+	p, ok := aliasesOf(world.FamilyOf(pod)).prefixOf(b.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
 	if !ok {
 		return netip.Addr{}, false
 	}
@@ -87,27 +87,27 @@ func (g *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
 }
 
 // hostAlias returns the address that a shard uses for a node itself, or false if the node is not in the database.
-func (g *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
-	subnets := byFamily(g.podSubnets(name), f)
+func (b *Builder) hostAlias(ordinal int, name string, f world.Family) (netip.Addr, bool) {
+	subnets := byFamily(b.podSubnets(name), f)
 	if len(subnets) == 0 {
 		return netip.Addr{}, false
 	}
-	return g.alias(ordinal, subnets[0].Addr())
+	return b.alias(ordinal, subnets[0].Addr())
 }
 
 // podSubnets returns the subnets of a node's pods. In a zone they are those that OVN-Kubernetes publishes, so that all
 // zones derive the same alias; otherwise those in the database.
-func (g *Builder) podSubnets(name string) []netip.Prefix {
-	if g.zone != nil {
-		i, found := slices.BinarySearchFunc(g.peers, name, func(n plan.Node, name string) int {
+func (b *Builder) podSubnets(name string) []netip.Prefix {
+	if b.zone != nil {
+		i, found := slices.BinarySearchFunc(b.peers, name, func(n plan.Node, name string) int {
 			return cmp.Compare(n.Name, name)
 		})
 		if !found {
 			return nil
 		}
-		return g.peers[i].PodSubnets
+		return b.peers[i].PodSubnets
 	}
-	if n, ok := g.nodes[name]; ok {
+	if n, ok := b.nodes[name]; ok {
 		return n.subnets
 	}
 	return nil

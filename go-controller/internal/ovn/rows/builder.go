@@ -103,63 +103,63 @@ func NewBuilder(f *plan.Topology, facts Facts) (*Builder, error) {
 }
 
 // HasShards reports whether any shard has an address.
-func (g *Builder) HasShards() bool { return len(g.shardList) > 0 }
+func (b *Builder) HasShards() bool { return len(b.shardList) > 0 }
 
 // isLocal reports whether the database has a shard's router.
-func (g *Builder) isLocal(s plan.Shard) bool {
-	return g.zone == nil ||
-		slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == g.zone.Chassis })
+func (b *Builder) isLocal(s plan.Shard) bool {
+	return b.zone == nil ||
+		slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == b.zone.Chassis })
 }
 
 // assignOrdinals assigns an ordinal to every shard: the previous one if its addresses are free, otherwise the lowest
 // free one. If none is left, a shard has no rows; shards that have an ordinal keep it. In a zone the ordinals are
 // those of the topology.
-func (g *Builder) assignOrdinals() {
-	if g.zone != nil {
-		for _, s := range g.shardList {
+func (b *Builder) assignOrdinals() {
+	if b.zone != nil {
+		for _, s := range b.shardList {
 			s.ordinal = s.Ordinal
 			if s.ordinal >= 0 && s.ordinal <= maxOrdinal {
-				s.join = g.joinAddrs(s.ordinal)
+				s.join = b.joinAddrs(s.ordinal)
 			}
 		}
-		g.removeUnnumbered()
+		b.removeUnnumbered()
 		return
 	}
 	used, given := map[int]bool{}, map[int]bool{}
-	for _, n := range g.facts.Ordinals {
+	for _, n := range b.facts.Ordinals {
 		used[n] = true
 	}
-	for _, s := range g.shardList {
-		if n, ok := g.facts.Ordinals[s.ID]; ok && n >= 0 && n <= maxOrdinal && !given[n] {
-			s.ordinal, s.join = n, g.joinAddrs(n)
+	for _, s := range b.shardList {
+		if n, ok := b.facts.Ordinals[s.ID]; ok && n >= 0 && n <= maxOrdinal && !given[n] {
+			s.ordinal, s.join = n, b.joinAddrs(n)
 			given[n] = len(s.join) > 0
 		}
 	}
 	next := 0
-	for _, s := range g.shardList {
+	for _, s := range b.shardList {
 		for ; len(s.join) == 0 && next <= maxOrdinal; next++ {
 			if !used[next] {
-				s.ordinal, s.join = next, g.joinAddrs(next)
+				s.ordinal, s.join = next, b.joinAddrs(next)
 			}
 		}
 	}
-	g.removeUnnumbered()
+	b.removeUnnumbered()
 }
 
 // removeUnnumbered removes the shards without addresses on the join switch.
-func (g *Builder) removeUnnumbered() {
-	g.shardList = slices.DeleteFunc(g.shardList, func(s *shard) bool {
+func (b *Builder) removeUnnumbered() {
+	b.shardList = slices.DeleteFunc(b.shardList, func(s *shard) bool {
 		if len(s.join) > 0 {
 			return false
 		}
-		g.unnumbered = append(g.unnumbered, s.ID)
-		delete(g.shards, s.ID)
+		b.unnumbered = append(b.unnumbered, s.ID)
+		delete(b.shards, s.ID)
 		return true
 	})
 }
 
 // ShardsWithoutOrdinal returns the shards that have no rows because no number is left for them.
-func (g *Builder) ShardsWithoutOrdinal() []world.ShardID { return g.unnumbered }
+func (b *Builder) ShardsWithoutOrdinal() []world.ShardID { return b.unnumbered }
 
 // NoOrdinalReason returns the reason why a shard has no number.
 func NoOrdinalReason() string {
@@ -169,14 +169,14 @@ func NoOrdinalReason() string {
 
 // joinAddrs returns one address per join subnet, counted down from its top. OVN-Kubernetes counts up by node number
 // and reaches the top last. It returns nil if one of the addresses is taken.
-func (g *Builder) joinAddrs(ordinal int) []netip.Prefix {
-	out := make([]netip.Prefix, 0, len(g.facts.Join))
-	for _, router := range g.facts.Join {
+func (b *Builder) joinAddrs(ordinal int) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(b.facts.Join))
+	for _, router := range b.facts.Join {
 		a := netipx.PrefixLastIP(router.Masked())
 		for range ordinal + 1 {
 			a = a.Prev()
 		}
-		if !router.Contains(a) || a == router.Addr() || a == router.Masked().Addr() || g.facts.UsedAddrs[a] {
+		if !router.Contains(a) || a == router.Addr() || a == router.Masked().Addr() || b.facts.UsedAddrs[a] {
 			return nil
 		}
 		out = append(out, netip.PrefixFrom(a, router.Bits()))

@@ -27,16 +27,16 @@ const discard = "discard"
 
 // internalACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
 // join switch. Like the ACLs of Services, it is stateless.
-func (g *Builder) internalACL(domain string) Row {
+func (b *Builder) internalACL(domain string) Row {
 	return owned(ACL, OwnerDomain, domain, map[string]any{
-		"priority": internalPriority, "direction": "from-lport", "match": g.internalPackets(), "action": "drop",
+		"priority": internalPriority, "direction": "from-lport", "match": b.internalPackets(), "action": "drop",
 	}, "internal").withParent(switchName(domain))
 }
 
 // internalPackets matches packets from or to the addresses that our routers use among themselves.
-func (g *Builder) internalPackets() string {
+func (b *Builder) internalPackets() string {
 	var match []string
-	for _, join := range g.facts.Join {
+	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix
 		match = append(match, fmt.Sprintf("ip%d.dst == {%s, %s} || ip%d.src == %s", f, prefix, join.Masked(), f, prefix))
@@ -46,12 +46,12 @@ func (g *Builder) internalPackets() string {
 
 // aliasRows returns the rows of the cluster router for all aliases, per family. The src-ip route only makes routing
 // pass packets from aliases on to the policies, which select the shard; its next hop is irrelevant.
-func (g *Builder) aliasRows() []Row {
-	if len(g.shardList) == 0 {
+func (b *Builder) aliasRows() []Row {
+	if len(b.shardList) == 0 {
 		return nil
 	}
 	var out []Row
-	for _, join := range g.shardList[0].join {
+	for _, join := range b.shardList[0].join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix.String()
 		row := func(table string, columns map[string]any, parts ...string) {
@@ -67,9 +67,9 @@ func (g *Builder) aliasRows() []Row {
 		// follow the route.
 		policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", ClusterRouterPort, f, prefix), "allow",
 			"join")
-		if g.zone != nil {
+		if b.zone != nil {
 			// Requests to backends of this zone come from gateways of other zones.
-			policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", TransitPortPrefix+g.zone.Node, f, prefix),
+			policy(aliasDropPriority+1, fmt.Sprintf("inport == %q && ip%d.dst == %s", TransitPortPrefix+b.zone.Node, f, prefix),
 				"allow", "transit")
 		}
 		policy(aliasDropPriority, fmt.Sprintf("ip%d.dst == %s", f, prefix), "drop", "others")

@@ -70,7 +70,7 @@ func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]stri
 // hostRows returns the rows that let a node be a backend itself: the load balancers for aliases of its own addresses,
 // and the policies for the path through its management port and back. Addresses that are not backends of any Service
 // have none.
-func (g *Builder) hostRows(n *node, balancers []Row) []Row {
+func (b *Builder) hostRows(n *node, balancers []Row) []Row {
 	out := balancers
 	for _, h := range n.Hosts {
 		f := world.FamilyOf(h.Addr)
@@ -98,9 +98,9 @@ func (g *Builder) hostRows(n *node, balancers []Row) []Row {
 // clientRows returns the routes and policies of the cluster router for hidden clients. The routes only make routing
 // pass packets from or to hidden clients on to the policies, which select the node; their next hop is irrelevant.
 // Packets that match no such policy must not follow the routes and are dropped.
-func (g *Builder) clientRows() []Row {
+func (b *Builder) clientRows() []Row {
 	hidden := map[netip.Addr]bool{}
-	for _, n := range g.nodes {
+	for _, n := range b.nodes {
 		for _, h := range n.Hosts {
 			hidden[h.Masquerade] = true
 		}
@@ -108,7 +108,7 @@ func (g *Builder) clientRows() []Row {
 	var out []Row
 	for _, a := range slices.SortedFunc(maps.Keys(hidden), netip.Addr.Compare) {
 		f := world.FamilyOf(a)
-		if len(g.shardList) == 0 || len(byFamily(g.shardList[0].join, f)) == 0 {
+		if len(b.shardList) == 0 || len(byFamily(b.shardList[0].join, f)) == 0 {
 			continue
 		}
 		row := func(table string, columns map[string]any, parts ...string) Row {
@@ -117,7 +117,7 @@ func (g *Builder) clientRows() []Row {
 		for _, policy := range []string{"src-ip", "dst-ip"} {
 			out = append(out, row(StaticRoute, map[string]any{
 				"ip_prefix": netip.PrefixFrom(a, a.BitLen()).String(), "policy": &policy,
-				"nexthop": byFamily(g.shardList[0].join, f)[0].Addr().String(),
+				"nexthop": byFamily(b.shardList[0].join, f)[0].Addr().String(),
 			}, policy))
 		}
 		out = append(out, row(Policy, map[string]any{

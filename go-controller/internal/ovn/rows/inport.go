@@ -40,23 +40,23 @@ func inRouter(domain, node string) string { return "slbin-" + domain + "/" + nod
 func (s *shard) inPortNetwork() string { return fmt.Sprintf("169.254.251.%d/32", s.ordinal) }
 
 // hasInPort reports whether a shard's router has a port on the external switch of the zone's node.
-func (g *Builder) hasInPort(s *shard) bool {
-	return g.zone != nil && slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool {
-		return gw.Chassis == g.zone.Chassis && gw.SharedBridge
+func (b *Builder) hasInPort(s *shard) bool {
+	return b.zone != nil && slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool {
+		return gw.Chassis == b.zone.Chassis && gw.SharedBridge
 	})
 }
 
 // inRouters returns the rows of the in-ports, one slice per domain and gateway, if one database configures the
 // cluster. A gateway that OVN-Kubernetes has not set up yet has none.
-func (g *Builder) inRouters() [][]Row {
-	if g.zone != nil {
+func (b *Builder) inRouters() [][]Row {
+	if b.zone != nil {
 		return nil
 	}
 	var out [][]Row
-	for _, d := range g.domains {
+	for _, d := range b.domains {
 		shards := map[plan.Gateway][]*shard{}
 		var gateways []plan.Gateway
-		for _, s := range g.shardList {
+		for _, s := range b.shardList {
 			for _, gw := range s.Gateways {
 				if s.domain != d || !gw.SharedBridge || gw.Chassis == "" {
 					continue
@@ -68,8 +68,8 @@ func (g *Builder) inRouters() [][]Row {
 			}
 		}
 		for _, gw := range gateways {
-			if f := g.facts.Nodes[gw.Node]; len(f.Join) > 0 && len(f.External) > 0 {
-				out = append(out, g.inRouterRows(d, gw, f, shards[gw]))
+			if f := b.facts.Nodes[gw.Node]; len(f.Join) > 0 && len(f.External) > 0 {
+				out = append(out, b.inRouterRows(d, gw, f, shards[gw]))
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (g *Builder) inRouters() [][]Row {
 }
 
 // inRouterRows returns the router of the in-ports of a gateway, with the in-ports of the shards.
-func (g *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, shards []*shard) []Row {
+func (b *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, shards []*shard) []Row {
 	router := inRouter(d.Name, gw.Node)
 	port := router + "-out"
 	row := func(table string, columns map[string]any) Row {
@@ -97,7 +97,7 @@ func (g *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 			"dynamic_neigh_routers": "false",
 		})),
 		row(RouterPort, map[string]any{
-			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": networks,
+			"name": port, "mac": world.HashMAC(b.cluster.ID + "|" + router), "networks": networks,
 		}).withParent(router),
 		row(SwitchPort, map[string]any{
 			"name": "out-" + router, "type": "router", "addresses": []string{"router"},
@@ -105,16 +105,16 @@ func (g *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 		}).withParent(switchName(d.Name)),
 	}
 	for _, s := range shards {
-		out = append(out, g.gatewayInPortRows(s, gw.Node, router, port)...)
+		out = append(out, b.gatewayInPortRows(s, gw.Node, router, port)...)
 	}
 	return out
 }
 
 // gatewayInPortRows returns the in-port of a shard on the external switch of a gateway. All its packets go to the
 // shard's own address in the domain, by a routing table of the in-port.
-func (g *Builder) gatewayInPortRows(s *shard, node, router, out string) []Row {
+func (b *Builder) gatewayInPortRows(s *shard, node, router, out string) []Row {
 	name := router + "-" + strconv.Itoa(s.ID.Index)
-	address := PortMAC(g.cluster.ID, s.ID)
+	address := s.ID.SegmentMAC(b.cluster.ID)
 	drop := fmt.Sprintf("eth.dst == %s && !is_chassis_resident(%q)", address, RedirectPort(s.ID))
 	external := ExternalSwitchPrefix + node
 	rows := []Row{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/rowtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -31,7 +32,7 @@ func TestNumbersOfShards(t *testing.T) {
 		joins = map[string]int{}
 		for _, r := range builder(g) {
 			if r.Table == rows.RouterPort && r.Columns["ha_chassis_group"] == nil {
-				joins[text(r.Columns["networks"])]++
+				joins[rowtest.Value(r.Columns["networks"])]++
 			}
 		}
 		return joins, g.ShardsWithoutOrdinal()

@@ -90,20 +90,20 @@ type node struct {
 
 // buildNodes assigns join addresses to the nodes that OVN-Kubernetes has set up. They mirror the addresses of its
 // gateway routers, which it assigns in ascending order. Neither changes while the node exists, so no state is needed.
-func (g *Builder) buildNodes(nodes []plan.Node) {
+func (b *Builder) buildNodes(nodes []plan.Node) {
 	for _, n := range nodes {
-		f, ok := g.facts.Nodes[n.Name]
+		f, ok := b.facts.Nodes[n.Name]
 		if !ok {
 			continue
 		}
 		out := &node{Node: n, subnets: f.Subnets, externalIPs: f.External}
 		for _, gateway := range f.Join {
-			if a := addrFromTop(gateway, nodeJoinGap); gateway.Addr().Less(a) && !g.facts.UsedAddrs[a] {
+			if a := addrFromTop(gateway, nodeJoinGap); gateway.Addr().Less(a) && !b.facts.UsedAddrs[a] {
 				out.join = append(out.join, netip.PrefixFrom(a, gateway.Bits()))
 			}
 		}
 		if len(out.join) > 0 {
-			g.nodes[n.Name] = out
+			b.nodes[n.Name] = out
 		}
 	}
 }
@@ -137,19 +137,19 @@ func addrFromTop(p netip.Prefix, gap int) netip.Addr {
 // that leave a pod from a port that backends listen on pass through it and always return to the cluster router:
 // either as a reply from an alias, which is sent to the shard's router, or unchanged, to be routed as if our
 // router did not exist.
-func (g *Builder) NodeRows(name string, backends []ShardBackend, known func(id string) map[string]string) []Row {
-	n, ok := g.nodes[name]
+func (b *Builder) NodeRows(name string, backends []ShardBackend, known func(id string) map[string]string) []Row {
+	n, ok := b.nodes[name]
 	if !ok {
 		return nil
 	}
 	row, router, port := n.row, n.router(), n.port()
-	pods := g.balancers(n, backends, false, known)
+	pods := b.balancers(n, backends, false, known)
 	limits := n.protection()
 	out := []Row{
 		limits,
 		row(Router, map[string]any{"name": router, "options": n.options(), "copp": Ref{limits.Table, limits.ID}}),
 		row(RouterPort, map[string]any{
-			"name": port, "mac": hashMAC(g.cluster.ID + "|" + router), "networks": texts(n.join),
+			"name": port, "mac": world.HashMAC(b.cluster.ID + "|" + router), "networks": texts(n.join),
 			"ha_chassis_group": (*string)(nil),
 		}).withParent(router),
 		row(SwitchPort, map[string]any{
@@ -158,60 +158,76 @@ func (g *Builder) NodeRows(name string, backends []ShardBackend, known func(id s
 		}).withParent(JoinSwitch),
 	}
 	out = append(out, pods...)
-	out = append(out, g.hostRows(n, g.balancers(n, backends, true, known))...)
-	for _, join := range g.facts.Join {
+	out = append(out, b.hostRows(n, b.balancers(n, backends, true, known))...)
+	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		own := byFamily(n.join, f)
 		if len(own) == 0 {
 			continue
 		}
-		out = append(out, row(StaticRoute, map[string]any{
+		out = append(out, b.nodeRoutes(n, join, own[0].Addr())...)
+		if ports := served(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f }); len(ports) > 0 {
+			out = append(out, b.nodePolicies(n, f, ports, own[0].Addr())...)
+		}
+	}
+	return out
+}
+
+// nodeRoutes returns the routes of a node's router for the family of the join network, and those of the cluster router
+// to it, at its own address there.
+func (b *Builder) nodeRoutes(n *node, join netip.Prefix, own netip.Addr) []Row {
+	f := world.FamilyOf(join.Addr())
+	router := n.router()
+	out := []Row{
+		n.row(StaticRoute, map[string]any{
 			"ip_prefix": netip.PrefixFrom(join.Addr(), 0).Masked().String(), "nexthop": join.Addr().String(),
-		}, "back", f.String()).withParent(router))
+		}, "back", f.String()).withParent(router),
 		// Packets to an alias, or to a port of one, that no Service uses must not be routed back. They would loop.
-		out = append(out, row(StaticRoute, map[string]any{
+		n.row(StaticRoute, map[string]any{
 			"ip_prefix": aliasesOf(f).prefix.String(), "nexthop": discard,
-		}, "unknown", f.String()).withParent(router))
+		}, "unknown", f.String()).withParent(router),
+	}
+	for _, subnet := range byFamily(n.subnets, f) {
+		if p, ok := aliasesOf(f).prefixOf(b.cluster.PodNets, subnet); ok {
+			out = append(out, n.row(StaticRoute, map[string]any{
+				"ip_prefix": p.String(), "nexthop": own.String(),
+			}, "aliases", subnet.String()).withParent(ClusterRouter))
+		}
+	}
+	return out
+}
+
+// nodePolicies returns the policies of the cluster router that send packets which leave the node's pods from these
+// ports to the node's router, at its own address on the join network.
+func (b *Builder) nodePolicies(n *node, f world.Family, ports map[Port]bool, own netip.Addr) (out []Row) {
+	policy := func(priority int, match string, hop netip.Addr, parts ...string) {
+		out = append(out, n.row(Policy, map[string]any{
+			"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
+		}, parts...).withParent(ClusterRouter))
+	}
+	// Match only packets from the pods' switch: packets that return through the join switch have already passed the
+	// node's router. Only the node's own chassis has flows for this policy. It is identified by the node's management
+	// port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes resident later,
+	// as the port of our router does, and then has no flow until it recomputes everything.
+	leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d",
+		ManagementPortPrefix+n.Name, PodPortPrefix+n.Name, portMatch(ports, "src"), f)
+	internal := strings.Join(texts(b.internalNets(f)), ", ")
+	if b.zone == nil {
+		policy(policyPriority, fmt.Sprintf("%s.dst != {%s}", leaving, internal), own, f.String())
+	} else {
+		// Three networks in one inequality would expand to so many flows that ovn-controller stops answering BFD.
+		out = append(out, n.row(Policy, map[string]any{
+			"priority": internalNetPriority, "action": "allow", "nexthops": []string{},
+			"match": fmt.Sprintf("inport == %q && ip%d.dst == {%s}", PodPortPrefix+n.Name, f, internal),
+		}, "internal", f.String()).withParent(ClusterRouter))
+		policy(policyPriority, leaving, own, f.String())
+	}
+	// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
+	for _, a := range byFamily(n.externalIPs, f) {
+		policy(nodeIPPriority, leaving+".dst == "+a.Addr().String(), own, "own", a.Addr().String())
 		for _, subnet := range byFamily(n.subnets, f) {
-			if p, ok := aliasesOf(f).prefixOf(g.cluster.PodNets, subnet); ok {
-				out = append(out, row(StaticRoute, map[string]any{
-					"ip_prefix": p.String(), "nexthop": own[0].Addr().String(),
-				}, "aliases", subnet.String()).withParent(ClusterRouter))
-			}
-		}
-		ports := served(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
-		if len(ports) == 0 {
-			continue
-		}
-		policy := func(priority int, match string, hop netip.Addr, parts ...string) {
-			out = append(out, row(Policy, map[string]any{
-				"priority": priority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
-			}, parts...).withParent(ClusterRouter))
-		}
-		// Match only packets from the pods' switch: packets that return through the join switch have already passed
-		// the node's router. Only the node's own chassis has flows for this policy. It is identified by the node's
-		// management port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes
-		// resident later, as the port of our router does, and then has no flow until it recomputes everything.
-		leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d",
-			ManagementPortPrefix+name, PodPortPrefix+name, portMatch(ports, "src"), f)
-		internal := strings.Join(texts(g.internalNets(f)), ", ")
-		if g.zone == nil {
-			policy(policyPriority, fmt.Sprintf("%s.dst != {%s}", leaving, internal), own[0].Addr(), f.String())
-		} else {
-			// Three networks in one inequality would expand to so many flows that ovn-controller stops answering BFD.
-			out = append(out, row(Policy, map[string]any{
-				"priority": internalNetPriority, "action": "allow", "nexthops": []string{},
-				"match": fmt.Sprintf("inport == %q && ip%d.dst == {%s}", PodPortPrefix+name, f, internal),
-			}, "internal", f.String()).withParent(ClusterRouter))
-			policy(policyPriority, leaving, own[0].Addr(), f.String())
-		}
-		// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
-		for _, a := range byFamily(n.externalIPs, f) {
-			policy(nodeIPPriority, leaving+".dst == "+a.Addr().String(), own[0].Addr(), "own", a.Addr().String())
-			for _, subnet := range byFamily(n.subnets, f) {
-				match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
-				policy(nodeIPPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
-			}
+			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
+			policy(nodeIPPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
 		}
 	}
 	return out
@@ -227,57 +243,59 @@ func nth(subnet netip.Prefix, n int) netip.Addr {
 }
 
 // internalNets returns the networks that contain no clients of a VIP.
-func (g *Builder) internalNets(f world.Family) []netip.Prefix {
-	inside := slices.Clone(byFamily(g.cluster.PodNets, f))
-	for _, join := range byFamily(g.facts.Join, f) {
+func (b *Builder) internalNets(f world.Family) []netip.Prefix {
+	inside := slices.Clone(byFamily(b.cluster.PodNets, f))
+	for _, join := range byFamily(b.facts.Join, f) {
 		inside = append(inside, join.Masked())
 	}
-	if g.zone != nil {
-		inside = append(inside, byFamily(g.facts.Nodes[g.zone.Node].Transit, f)...)
+	if b.zone != nil {
+		inside = append(inside, byFamily(b.facts.Nodes[b.zone.Node].Transit, f)...)
 	}
 	return inside
 }
 
 // aliasOn returns the alias of a backend on a node, or false if it has none there.
-func (g *Builder) aliasOn(n *node, b ShardBackend) (netip.Addr, bool) {
-	s, ok := g.shards[b.Shard]
+func (b *Builder) aliasOn(n *node, backend ShardBackend) (netip.Addr, bool) {
+	s, ok := b.shards[backend.Shard]
 	switch {
 	case !ok:
 		return netip.Addr{}, false
-	case b.HostNetwork:
-		if !slices.ContainsFunc(n.Hosts, func(h world.Host) bool { return h.Addr == b.Addr }) {
+	case backend.HostNetwork:
+		if !slices.ContainsFunc(n.Hosts, func(h world.Host) bool { return h.Addr == backend.Addr }) {
 			return netip.Addr{}, false
 		}
-		return g.hostAlias(s.ordinal, n.Name, world.FamilyOf(b.Addr))
-	case !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool { return p.Contains(b.Addr) && p.Addr() != b.Addr }):
+		return b.hostAlias(s.ordinal, n.Name, world.FamilyOf(backend.Addr))
+	case !slices.ContainsFunc(n.subnets, func(p netip.Prefix) bool {
+		return p.Contains(backend.Addr) && p.Addr() != backend.Addr
+	}):
 		return netip.Addr{}, false
 	}
-	return g.alias(s.ordinal, b.Addr)
+	return b.alias(s.ordinal, backend.Addr)
 }
 
 // balancers returns the load balancers of a node's pods, or of the node itself, one per protocol. They map ports of
 // aliases to ports of the addresses they stand for, and contain only ports that a Service uses. Packets to other
 // ports match nothing and end at the router.
-func (g *Builder) balancers(
+func (b *Builder) balancers(
 	n *node, backends []ShardBackend, host bool, known func(id string) map[string]string,
 ) []Row {
 	vips := map[world.Protocol]map[string]string{}
 	for _, protocol := range protocols() {
 		vips[protocol] = map[string]string{}
 	}
-	for _, b := range backends {
-		if b.HostNetwork != host {
+	for _, backend := range backends {
+		if backend.HostNetwork != host {
 			continue
 		}
-		if alias, ok := g.aliasOn(n, b); ok {
-			from, to := netip.AddrPortFrom(alias, b.Port.Number), netip.AddrPortFrom(b.Addr, b.Port.Number)
-			vips[b.Port.Protocol][from.String()] = to.String()
-			if host && g.facts.SkipsSNATForReplies {
+		if alias, ok := b.aliasOn(n, backend); ok {
+			from, to := netip.AddrPortFrom(alias, backend.Port.Number), netip.AddrPortFrom(backend.Addr, backend.Port.Number)
+			vips[backend.Port.Protocol][from.String()] = to.String()
+			if host && b.facts.SkipsSNATForReplies {
 				// Until the node has replied, OVN treats each packet of a connection as the first one, although its
 				// destination is already translated. Without this key, such a packet (a retransmitted SYN, a second
 				// query) would leave without its client being hidden. With it, packets to the node's address are
 				// tracked here, including replies to a pod hidden behind that address.
-				vips[b.Port.Protocol][to.String()] = to.String()
+				vips[backend.Port.Protocol][to.String()] = to.String()
 			}
 		}
 	}
@@ -333,7 +351,7 @@ func portMatch(ports map[Port]bool, side string) string {
 
 // replyRows returns the policies that send packets from a shard's aliases, which come from node routers, to the
 // shard's router.
-func (g *Builder) replyRows(s *shard) []Row {
+func (b *Builder) replyRows(s *shard) []Row {
 	var out []Row
 	for _, join := range s.join {
 		f := world.FamilyOf(join.Addr())

@@ -49,27 +49,27 @@ func HandoverOf(millis int) world.Handover {
 // TopologyRows returns the topology rows in the order in which they can be written: one slice per domain (its external
 // switch), then the limits of the routers of shards, one per shard, then those that several shards share and, per
 // gateway, those of its in-ports.
-func (g *Builder) TopologyRows() (domains, shards [][]Row) {
-	for _, d := range g.domains {
-		if g.isAttached(d) {
-			domains = append(domains, g.domainRows(d))
+func (b *Builder) TopologyRows() (domains, shards [][]Row) {
+	for _, d := range b.domains {
+		if b.isAttached(d) {
+			domains = append(domains, b.domainRows(d))
 		}
 	}
-	if len(g.shardList) > 0 {
+	if len(b.shardList) > 0 {
 		shards = append(shards, protectionRows())
 	}
-	for _, s := range g.shardList {
-		if g.zone != nil {
-			shards = append(shards, g.zoneShardRows(s))
+	for _, s := range b.shardList {
+		if b.zone != nil {
+			shards = append(shards, b.zoneShardRows(s))
 		} else {
-			shards = append(shards, g.shardRows(s))
+			shards = append(shards, b.shardRows(s))
 		}
 	}
-	shards = append(shards, g.aliasRows(), g.remoteAliasRows(), g.clientRows())
-	return domains, append(shards, g.inRouters()...)
+	shards = append(shards, b.aliasRows(), b.remoteAliasRows(), b.clientRows())
+	return domains, append(shards, b.inRouters()...)
 }
 
-func (g *Builder) domainRows(d *plan.Domain) []Row {
+func (b *Builder) domainRows(d *plan.Domain) []Row {
 	var tag *int
 	if d.VLAN != 0 {
 		tag = &d.VLAN
@@ -84,9 +84,9 @@ func (g *Builder) domainRows(d *plan.Domain) []Row {
 			"options":   map[string]string{"network_name": d.PhysicalNetwork},
 			"tag":       tag,
 		}, "localnet").withParent(name),
-		g.internalACL(d.Name),
+		b.internalACL(d.Name),
 	}
-	return append(out, g.residentRows(d)...)
+	return append(out, b.residentRows(d)...)
 }
 
 // residentRows returns the rows that make the switch of a domain local to the chassis of its residents, so that
@@ -94,9 +94,9 @@ func (g *Builder) domainRows(d *plan.Domain) []Row {
 // gone. A port of type external (ovn-nb(5)) does that: it needs no address, and its switch is local to the chassis of
 // its HA chassis group. Each chassis has its own group, because ovn-controller starts BFD between all chassis of a
 // group.
-func (g *Builder) residentRows(d *plan.Domain) []Row {
+func (b *Builder) residentRows(d *plan.Domain) []Row {
 	var out []Row
-	for _, chassis := range g.localResidents(d) {
+	for _, chassis := range b.localResidents(d) {
 		name := switchName(d.Name) + "-resident-" + chassis
 		row := func(table string, columns map[string]any) Row {
 			return owned(table, OwnerDomain, d.Name, columns, "resident", chassis)
@@ -118,7 +118,7 @@ func (s *shard) row(table string, columns map[string]any, parts ...string) Row {
 	return owned(table, OwnerShard, name, columns, parts...).with(KeyShard, name)
 }
 
-func (g *Builder) shardRows(s *shard) []Row {
+func (b *Builder) shardRows(s *shard) []Row {
 	router := RouterName(s.ID)
 	group := s.row(HAChassisGroup, map[string]any{"name": router})
 	out := []Row{
@@ -129,17 +129,17 @@ func (g *Builder) shardRows(s *shard) []Row {
 		})).with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 		group,
 	}
-	out = append(out, g.chassisRows(s, router)...)
-	out = append(out, g.connect(s, "join", router, joinPort(s.ID), JoinSwitch, texts(s.join), nil)...)
-	out = append(out, g.externalPortRows(s, Ref{group.Table, group.ID})...)
-	out = append(out, g.routeRows(s, g.clusterRouterAddrs())...)
-	return append(out, g.replyRows(s)...)
+	out = append(out, b.chassisRows(s, router)...)
+	out = append(out, b.connect(s, "join", router, joinPort(s.ID), JoinSwitch, texts(s.join), nil)...)
+	out = append(out, b.externalPortRows(s, Ref{group.Table, group.ID})...)
+	out = append(out, b.routeRows(s, b.clusterRouterAddrs())...)
+	return append(out, b.replyRows(s)...)
 }
 
 // clusterRouterAddrs returns the addresses of the cluster router on the join switch.
-func (g *Builder) clusterRouterAddrs() []netip.Addr {
+func (b *Builder) clusterRouterAddrs() []netip.Addr {
 	var addrs []netip.Addr
-	for _, join := range g.facts.Join {
+	for _, join := range b.facts.Join {
 		addrs = append(addrs, join.Addr())
 	}
 	return addrs
@@ -158,7 +158,7 @@ func IsGatewayPriority(priority int) bool { return priority >= lowestGateway }
 
 // chassisRows returns the members of the HA chassis group. A gateway keeps its row and only its priority changes, so
 // a change of order is one transaction of updates.
-func (g *Builder) chassisRows(s *shard, group string) []Row {
+func (b *Builder) chassisRows(s *shard, group string) []Row {
 	var chassis []string
 	seen := map[string]bool{"": true}
 	for _, gw := range s.Gateways {
@@ -173,8 +173,8 @@ func (g *Builder) chassisRows(s *shard, group string) []Row {
 			"chassis_name": name,
 			"priority":     lowestGateway * (max(len(chassis), 10) - i),
 		}, "chassis", name).withParent(group)
-		if g.zone != nil && g.zone.Chassis == name && g.zone.Boot != "" {
-			row = row.with(KeyBoot, g.zone.Boot)
+		if b.zone != nil && b.zone.Chassis == name && b.zone.Boot != "" {
+			row = row.with(KeyBoot, b.zone.Boot)
 		}
 		out = append(out, row)
 	}
@@ -183,10 +183,10 @@ func (g *Builder) chassisRows(s *shard, group string) []Row {
 
 // connect returns a router's port and the port of the switch that it is attached to. kind distinguishes the ports of a
 // shard; the MAC address is derived from it.
-func (g *Builder) connect(
+func (b *Builder) connect(
 	s *shard, kind, router, port, holder string, networks []string, group any,
 ) []Row {
-	columns := map[string]any{"name": port, "mac": mac(g.cluster.ID, s.ID, kind), "networks": networks}
+	columns := map[string]any{"name": port, "mac": s.ID.PortMAC(b.cluster.ID, kind), "networks": networks}
 	if group != nil {
 		columns["ha_chassis_group"] = group
 	}
@@ -200,8 +200,8 @@ func (g *Builder) connect(
 }
 
 // externalPortRows returns the port of a shard's router on the segment, the one that a gateway claims.
-func (g *Builder) externalPortRows(s *shard, group Ref) []Row {
-	rows := g.connect(s, "ext", RouterName(s.ID), externalPort(s.ID), switchName(s.ID.Domain), texts(s.Anchors), group)
+func (b *Builder) externalPortRows(s *shard, group Ref) []Row {
+	rows := b.connect(s, "ext", RouterName(s.ID), externalPort(s.ID), switchName(s.ID.Domain), texts(s.Anchors), group)
 	// Announce only the anchor: gratuitous ARP for every VIP takes 20 s with 2,000 VIPs.
 	rows[1].Columns["options"] = map[string]string{
 		"router-port": externalPort(s.ID), "nat-addresses": "router", "exclude-lb-vips-from-garp": "true",
@@ -211,7 +211,7 @@ func (g *Builder) externalPortRows(s *shard, group Ref) []Row {
 
 // routeRows returns the routes of a shard's router: aliases by inward, at most one address per family, and everything
 // else by the next hops of the segment.
-func (g *Builder) routeRows(s *shard, inward []netip.Addr) []Row {
+func (b *Builder) routeRows(s *shard, inward []netip.Addr) []Row {
 	var out []Row
 	route := func(prefix, nexthop string, port *string, bfd any) {
 		out = append(out, s.row(StaticRoute, map[string]any{

@@ -64,8 +64,6 @@ const (
 	KeyNode = "slb.k8s.ovn.org/node"
 	// KeyParent is the name of the parent of a row.
 	KeyParent = "slb.k8s.ovn.org/holder"
-	// KeyEpoch counts the transactions that added load balancers to a router, or ACLs to a switch.
-	KeyEpoch = "slb.k8s.ovn.org/epoch"
 	// KeyOrdinal is the number from which a shard's join addresses are derived.
 	KeyOrdinal = "slb.k8s.ovn.org/ordinal"
 	// KeyBoot is the ID of the boot of the node in which the order of gateways was last written. Only the HA_Chassis rows

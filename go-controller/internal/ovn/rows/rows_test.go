@@ -19,6 +19,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/rowtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -118,7 +119,7 @@ func wanted(s scene) string {
 	write := func(all []rows.Row) {
 		for _, r := range all {
 			if s.Show == nil || slices.Contains(s.Show, r.Table) {
-				out.WriteString(line(r))
+				out.WriteString(rowtest.Line(r) + "\n")
 			}
 		}
 	}
@@ -146,46 +147,4 @@ func wanted(s scene) string {
 func builder(g *rows.Builder) []rows.Row {
 	domains, shards := g.TopologyRows()
 	return slices.Concat(slices.Concat(domains...), slices.Concat(shards...))
-}
-
-func line(r rows.Row) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s:", r.Table, strings.TrimPrefix(r.ID, rows.Controller+":"))
-	for _, column := range slices.Sorted(maps.Keys(r.Columns)) {
-		if column != "external_ids" {
-			fmt.Fprintf(&out, " %s=%s", column, text(r.Columns[column]))
-		}
-	}
-	if r.Parent.Name != "" {
-		fmt.Fprintf(&out, " in %s of %s", r.Parent.Column, r.Parent.Name)
-	}
-	return out.String() + "\n"
-}
-
-func text(value any) string {
-	switch v := value.(type) {
-	case *string:
-		if v == nil {
-			return "-"
-		}
-		return *v
-	case *int:
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprint(*v)
-	case *bool:
-		return fmt.Sprint(*v)
-	case map[string]string:
-		var pairs []string
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			pairs = append(pairs, k+"="+v[k])
-		}
-		return "{" + strings.Join(pairs, " ") + "}"
-	case []rows.Ref:
-		return "[" + text(v[0]) + "]"
-	case rows.Ref:
-		return "@" + strings.TrimPrefix(v.ID, rows.Controller+":")
-	}
-	return fmt.Sprint(value)
 }

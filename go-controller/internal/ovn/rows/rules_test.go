@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/rowtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -167,7 +168,8 @@ func TestNamesAreUnique(t *testing.T) {
 		table := strings.TrimPrefix(r.Table, "Logical_Switch_")
 		table = strings.TrimPrefix(table, "Logical_Router_")
 		for _, key := range []string{table + " name " + r.Name(), r.Table + " id " + r.ID} {
-			if other, ok := seen[key]; ok && !strings.HasSuffix(key, " name ") && text(other.Columns) != text(r.Columns) {
+			if other, ok := seen[key]; ok && !strings.HasSuffix(key, " name ") &&
+				rowtest.Value(other.Columns) != rowtest.Value(r.Columns) {
 				t.Errorf("%s: %s and %s", key, other.ID, r.ID)
 			}
 			seen[key] = r

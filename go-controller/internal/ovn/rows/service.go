@@ -13,39 +13,41 @@ import (
 )
 
 // Service returns the load balancers of a Service, one per VIP and protocol, plus another one if it has draining
-// backends, and the Service's ACLs. vips returns the existing vips column of the row with that ID, or nil. Backends
-// keep the slots that they have there.
-func (g *Builder) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
+// backends, and the Service's ACLs. vips returns the existing vips column of the row with that ID, or nil if there is
+// no such row. Backends keep the slots that they have there. A row that is there stays, with empty vips, as long as the
+// Service has the address: ovn-northd handles a changed load balancer incrementally, but computes everything again when
+// one leaves its router (northd_handle_lb_data_changes in northd/northd.c).
+func (b *Builder) Service(p *plan.Service, vips func(id string) map[string]string) ([]Row, error) {
 	var out []Row
 	for _, v := range p.VIPs {
-		if slices.Contains(g.unnumbered, v.Shard) {
+		if slices.Contains(b.unnumbered, v.Shard) {
 			continue // the Service's other addresses are still served
 		}
-		if _, ok := g.shards[v.Shard]; !ok {
+		if _, ok := b.shards[v.Shard]; !ok {
 			return nil, fmt.Errorf("address %s: shard %s has no router", v.Addr, v.Shard.Name())
 		}
-		if !g.shards[v.Shard].local {
+		if !b.shards[v.Shard].local {
 			continue // gateways have the load balancers
 		}
 		for _, protocol := range protocols() {
-			if row, ok := g.balancer(p, v, protocol, vips); ok {
+			if row, ok := b.balancer(p, v, protocol, vips); ok {
 				out = append(out, row.withParent(RouterName(v.Shard)))
 			}
-			if row, ok := g.draining(p, v, protocol); ok {
+			if row, ok := b.draining(p, v, protocol, vips); ok {
 				out = append(out, row.withParent(RouterName(v.Shard)))
 			}
 		}
 	}
-	return append(out, g.SourceRangeACLs(p)...), nil
+	return append(out, b.SourceRangeACLs(p)...), nil
 }
 
 // balancer returns the row of one address and protocol of a Service, or false if it has no listener.
-func (g *Builder) balancer(
+func (b *Builder) balancer(
 	p *plan.Service, v plan.VIP, protocol world.Protocol, vips func(string) map[string]string,
 ) (Row, bool) {
-	vip, shard := v.Addr, g.shards[v.Shard]
+	vip, shard := v.Addr, b.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
-	fields, options := g.selection(p.SessionAffinity, world.FamilyOf(vip))
+	fields, options := b.selection(p.SessionAffinity, world.FamilyOf(vip))
 	if protocol == world.UDP {
 		// Otherwise the packets of a client keep the conntrack entry to a removed backend alive, and are lost, for as
 		// long as the client keeps sending. TCP connections end by themselves, and may continue with a backend that
@@ -66,14 +68,14 @@ func (g *Builder) balancer(
 			continue
 		}
 		key := netip.AddrPortFrom(l.VIP, l.Port).String()
-		slots := g.targets(shard, l.Backends)
-		if g.zone == nil { // in a zone, the plan has the slots
+		slots := b.targets(shard, l.Backends)
+		if b.zone == nil { // in a zone, the plan has the slots
 			slots = Slots(split(have[key]), slots)
 		}
 		want[key] = strings.Join(slots, ",")
 	}
 	row.Columns["vips"] = want
-	return row, len(want) > 0
+	return row, len(want) > 0 || have != nil
 }
 
 // draining returns the row of the backends of one address and protocol that accept no new connections, or false if
@@ -84,36 +86,39 @@ func (g *Builder) balancer(
 // need no backend. Therefore each draining backend is the only backend of a VIP that no client uses, namely its own
 // address. That address is an alias, which the router accepts from no client and for which OVN does not reply to ARP
 // (ADR 7). The load balancer does not change packets to the alias.
-func (g *Builder) draining(p *plan.Service, v plan.VIP, protocol world.Protocol) (Row, bool) {
-	proto, vips := strings.ToLower(string(protocol)), map[string]string{}
+func (b *Builder) draining(
+	p *plan.Service, v plan.VIP, protocol world.Protocol, vips func(string) map[string]string,
+) (Row, bool) {
+	proto, want := strings.ToLower(string(protocol)), map[string]string{}
 	for _, l := range p.ListenersFor(v.Addr) {
 		if l.Protocol != protocol {
 			continue
 		}
-		for _, to := range g.targets(g.shards[v.Shard], l.Draining) {
-			vips[to] = to
+		for _, to := range b.targets(b.shards[v.Shard], l.Draining) {
+			want[to] = to
 		}
 	}
-	return owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
+	row := owned(LoadBalancer, OwnerService, p.Key.String(), map[string]any{
 		"name":     fmt.Sprintf("slb-%s-%s-%s-draining", p.Key, v.Addr, proto),
 		"protocol": &proto,
-		"vips":     vips,
+		"vips":     want,
 		"options":  map[string]string{"neighbor_responder": "none"},
-	}, v.Addr.String(), proto, "draining").with(KeyService, p.Key.String()), len(vips) > 0
+	}, v.Addr.String(), proto, "draining").with(KeyService, p.Key.String())
+	return row, len(want) > 0 || vips(row.ID) != nil
 }
 
 // selection returns the fields by which connections are distributed: per client or per connection. The distribution
 // must not depend on state of the active gateway, so that a connection keeps its backend through a failover.
 // options:affinity_timeout depends on such state, and on OVN 23.03 it also lost connections. Therefore there is no
 // affinity if OVN can't hash IPv6 addresses.
-func (g *Builder) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
+func (b *Builder) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
 	// Only "all" makes the router reply for a VIP outside the subnets of its port.
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
 	fields = []string{"ip_dst", "ip_src"}
-	if f == world.IPv6 && g.facts.HashIPv6 {
+	if f == world.IPv6 && b.facts.HashIPv6 {
 		fields = []string{"ipv6_dst", "ipv6_src"}
 	}
-	if affinity && (f == world.IPv4 || g.facts.HashIPv6) {
+	if affinity && (f == world.IPv4 || b.facts.HashIPv6) {
 		return fields, options
 	}
 	return append(fields, "tp_dst", "tp_src"), options
@@ -129,15 +134,15 @@ func split(slots string) []string {
 // targets returns the destinations of a shard, which are the aliases of backends. A backend without an alias is
 // omitted because its replies would not return. Its address must not be mistaken for an alias either: any user can
 // write an alias into an EndpointSlice.
-func (g *Builder) targets(s *shard, backends []plan.Backend) []string {
+func (b *Builder) targets(s *shard, backends []plan.Backend) []string {
 	out := make([]string, 0, len(backends))
-	for _, b := range backends {
-		alias, ok := g.alias(s.ordinal, b.Addr.Addr())
-		if b.HostNetwork {
-			alias, ok = g.hostAlias(s.ordinal, b.Node, world.FamilyOf(b.Addr.Addr()))
+	for _, backend := range backends {
+		alias, ok := b.alias(s.ordinal, backend.Addr.Addr())
+		if backend.HostNetwork {
+			alias, ok = b.hostAlias(s.ordinal, backend.Node, world.FamilyOf(backend.Addr.Addr()))
 		}
 		if ok {
-			out = append(out, netip.AddrPortFrom(alias, b.Addr.Port()).String())
+			out = append(out, netip.AddrPortFrom(alias, backend.Addr.Port()).String())
 		}
 	}
 	return out

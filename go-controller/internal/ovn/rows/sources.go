@@ -24,11 +24,11 @@ const (
 // The ACLs are stateless, so that conntrack does not run on the switch. They do not match other protocols and ports of
 // the address, which may belong to another Service. Replies have the client as their destination and don't match. There
 // are two ACLs, because OVN expands "not in these ranges" to as many flows as the product of the ranges' lengths.
-func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
+func (b *Builder) SourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.SourceRanges[world.FamilyOf(v.Addr)]
-		s, ok := g.shards[v.Shard]
+		s, ok := b.shards[v.Shard]
 		if !ok || !s.local || !restricted {
 			continue
 		}
@@ -38,9 +38,9 @@ func (g *Builder) SourceRangeACLs(p *plan.Service) []Row {
 				continue
 			}
 			out = append(out, sourceRows(p, v, protocol, ports, sources, switchName(v.Shard.Domain))...)
-			if g.hasInPort(s) {
+			if b.hasInPort(s) {
 				// Packets do not pass the switch of the domain on this path.
-				out = append(out, sourceRows(p, v, protocol, ports, sources, ExternalSwitchPrefix+g.zone.Node, "in")...)
+				out = append(out, sourceRows(p, v, protocol, ports, sources, ExternalSwitchPrefix+b.zone.Node, "in")...)
 			}
 		}
 	}

@@ -44,8 +44,8 @@ type KeyChange struct{ Key, Old, New string }
 // BFDOptions returns the changes to NB_Global's options and external_ids that make BFD as fast as the strictest domain
 // requires and the number of nodes allows (plan.TunnelInterval), but never slower than other clients have configured
 // it. The original values are stored in external_ids and restored once no shard requires other ones.
-func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids []KeyChange) {
-	want := g.requiredBFD()
+func (b *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids []KeyChange) {
+	want := b.requiredBFD()
 	for _, t := range timers() {
 		now, memory := options[t.key], externalIDs[t.originalKey()]
 		base := now
@@ -66,10 +66,10 @@ func (g *Builder) BFDOptions(options, externalIDs map[string]string) (opts, ids 
 // requiredBFD returns the values that the shards require. With interconnect, only the zones of nodes that are no
 // gateway may use a longer interval than the domains require: the two ends of a session negotiate the longer one (RFC
 // 5880 section 6.8.7), and gateways detect each other as fast as required. One database for all nodes has one interval.
-func (g *Builder) requiredBFD() map[string]int {
+func (b *Builder) requiredBFD() map[string]int {
 	want := map[string]int{}
 	var detect time.Duration
-	for _, d := range g.domains {
+	for _, d := range b.domains {
 		if d.Detect > 0 && (detect == 0 || d.Detect < detect) {
 			detect = d.Detect
 		}
@@ -78,8 +78,8 @@ func (g *Builder) requiredBFD() map[string]int {
 		}
 	}
 	interval := detect
-	if !slices.ContainsFunc(g.shardList, func(s *shard) bool { return s.local && g.zone != nil }) {
-		interval = plan.TunnelInterval(detect, g.nodeCount)
+	if !slices.ContainsFunc(b.shardList, func(s *shard) bool { return s.local && b.zone != nil }) {
+		interval = plan.TunnelInterval(detect, b.nodeCount)
 	}
 	rx := int(interval / time.Millisecond)
 	switch {

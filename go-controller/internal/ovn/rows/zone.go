@@ -75,18 +75,18 @@ func zoneOptions(key string) map[string]string {
 }
 
 // zoneShardRows returns the rows of a shard in one zone.
-func (g *Builder) zoneShardRows(s *shard) []Row {
+func (b *Builder) zoneShardRows(s *shard) []Row {
 	group := s.row(HAChassisGroup, map[string]any{"name": RouterName(s.ID)})
 	ref := Ref{group.Table, group.ID}
-	out := append([]Row{group}, g.chassisRows(s, group.Name())...)
-	out = append(out, g.witnessRows(s, group.Name())...)
-	out = append(out, g.returnRouterRows(s, ref)...)
+	out := append([]Row{group}, b.chassisRows(s, group.Name())...)
+	out = append(out, b.witnessRows(s, group.Name())...)
+	out = append(out, b.returnRouterRows(s, ref)...)
 	if s.local {
-		out = append(out, g.gatewayRows(s, ref)...)
+		out = append(out, b.gatewayRows(s, ref)...)
 	} else {
-		out = append(out, g.remoteShardRow(s))
+		out = append(out, b.remoteShardRow(s))
 	}
-	return append(out, g.replyRows(s)...)
+	return append(out, b.replyRows(s)...)
 }
 
 // witnessRows returns the members of a shard's HA chassis group that are not gateways. In the zone of a gateway these
@@ -96,17 +96,17 @@ func (g *Builder) zoneShardRows(s *shard) []Row {
 // In the zone of a node that is no gateway there is one, if there is only one gateway: ovn-controller redirects to the
 // members of a group only if it has at least two. Otherwise it takes the chassis that claims the port according to the
 // node's own southbound database, which does not have the claim.
-func (g *Builder) witnessRows(s *shard, group string) []Row {
+func (b *Builder) witnessRows(s *shard, group string) []Row {
 	var witnesses []string
-	for _, n := range g.peers {
+	for _, n := range b.peers {
 		isGateway := slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool { return gw.Chassis == n.Chassis })
 		if n.Chassis != "" && !isGateway {
 			witnesses = append(witnesses, n.Chassis)
 		}
 	}
 	if !s.local {
-		others := slices.DeleteFunc(slices.Clone(witnesses), func(c string) bool { return c == g.zone.Chassis })
-		witnesses = append(others, g.zone.Chassis)[:1]
+		others := slices.DeleteFunc(slices.Clone(witnesses), func(c string) bool { return c == b.zone.Chassis })
+		witnesses = append(others, b.zone.Chassis)[:1]
 		if len(s.Gateways) > 1 {
 			witnesses = nil
 		}
@@ -120,9 +120,9 @@ func (g *Builder) witnessRows(s *shard, group string) []Row {
 }
 
 // returnRouterRows returns the rows of a shard's return router and the switch between the two routers.
-func (g *Builder) returnRouterRows(s *shard, group Ref) []Row {
+func (b *Builder) returnRouterRows(s *shard, group Ref) []Row {
 	router := ReturnRouterName(s.ID)
-	join := g.connect(s, "return-join", router, router+"-join", JoinSwitch, texts(s.join), nil)
+	join := b.connect(s, "return-join", router, router+"-join", JoinSwitch, texts(s.join), nil)
 	join[0].Columns["options"] = map[string]string{"requested-tnl-key": highestPortKey}
 	out := []Row{
 		s.row(Router, map[string]any{"name": router, "options": zoneOptions(returnRouterKey(s.ordinal)),
@@ -130,13 +130,13 @@ func (g *Builder) returnRouterRows(s *shard, group Ref) []Row {
 		s.row(Switch, map[string]any{"name": innerSwitch(s.ID)}, "inner"),
 	}
 	out = append(out, join...)
-	out = append(out, g.connect(s, "return-out", router, router+"-out", innerSwitch(s.ID),
-		g.innerNetworks(innerReturn4, innerReturn6), group)...)
+	out = append(out, b.connect(s, "return-out", router, router+"-out", innerSwitch(s.ID),
+		b.innerNetworks(innerReturn4, innerReturn6), group)...)
 	route := func(prefix, nexthop string) {
 		out = append(out, s.row(StaticRoute, map[string]any{"ip_prefix": prefix, "nexthop": nexthop}, "return", prefix).
 			withParent(router))
 	}
-	for _, join := range g.facts.Join {
+	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		hop := innerShard4
 		if f == world.IPv6 {
@@ -149,9 +149,9 @@ func (g *Builder) returnRouterRows(s *shard, group Ref) []Row {
 }
 
 // innerNetworks returns the networks of a port on the inner switch, one per family of the join switch.
-func (g *Builder) innerNetworks(addr4, addr6 string) []string {
+func (b *Builder) innerNetworks(addr4, addr6 string) []string {
 	var networks []string
-	for _, join := range g.facts.Join {
+	for _, join := range b.facts.Join {
 		if world.FamilyOf(join.Addr()) == world.IPv4 {
 			networks = append(networks, fmt.Sprintf("%s/%d", addr4, innerBits4))
 		} else {
@@ -163,52 +163,52 @@ func (g *Builder) innerNetworks(addr4, addr6 string) []string {
 }
 
 // gatewayRows returns the rows of a shard's own router in the zone of a gateway.
-func (g *Builder) gatewayRows(s *shard, group Ref) []Row {
+func (b *Builder) gatewayRows(s *shard, group Ref) []Row {
 	router := RouterName(s.ID)
-	inner := g.connect(s, "inner", router, router+"-inner", innerSwitch(s.ID),
-		g.innerNetworks(innerShard4, innerShard6), nil)
+	inner := b.connect(s, "inner", router, router+"-inner", innerSwitch(s.ID),
+		b.innerNetworks(innerShard4, innerShard6), nil)
 	inner[0].Columns["options"] = map[string]string{"requested-tnl-key": highestPortKey}
 	out := append([]Row{
 		s.row(Router, protectedRouter(router, zoneOptions(shardRouterKey(s.ordinal)))).
 			with(KeyOrdinal, strconv.Itoa(s.ordinal)),
 	}, inner...)
-	out = append(out, g.externalPortRows(s, group)...)
-	if g.hasInPort(s) {
-		out = append(out, g.inPortRows(s)...)
+	out = append(out, b.externalPortRows(s, group)...)
+	if b.hasInPort(s) {
+		out = append(out, b.inPortRows(s)...)
 	}
 	var inward []netip.Addr
-	for _, join := range g.facts.Join {
+	for _, join := range b.facts.Join {
 		hop := innerReturn4
 		if world.FamilyOf(join.Addr()) == world.IPv6 {
 			hop = innerReturn6
 		}
 		inward = append(inward, netip.MustParseAddr(hop))
 	}
-	return append(out, g.routeRows(s, inward)...)
+	return append(out, b.routeRows(s, inward)...)
 }
 
 // inPortRows returns the in-port of a shard in the zone of a gateway. Packets do not pass the switch of the domain on
 // this path, so it has an ACL like that one. The ACL matches only what the in-port would accept (ovn-northd(8), router
 // ingress table 0, "L2 Admission Control"), because OVN-Kubernetes uses the switch as well.
-func (g *Builder) inPortRows(s *shard) []Row {
+func (b *Builder) inPortRows(s *shard) []Row {
 	router := RouterName(s.ID)
-	in := g.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+g.zone.Node,
+	in := b.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+b.zone.Node,
 		[]string{s.inPortNetwork()}, nil)
-	in[0].Columns["mac"] = PortMAC(g.cluster.ID, s.ID)
+	in[0].Columns["mac"] = s.ID.SegmentMAC(b.cluster.ID)
 	in[0].Columns["options"] = map[string]string{
 		"reside-on-redirect-chassis": "true", "requested-tnl-key": secondPortKey,
 	}
-	match := fmt.Sprintf("(eth.dst == %s || eth.mcast) && (%s)", PortMAC(g.cluster.ID, s.ID), g.internalPackets())
+	match := fmt.Sprintf("(eth.dst == %s || eth.mcast) && (%s)", s.ID.SegmentMAC(b.cluster.ID), b.internalPackets())
 	return append(in, s.row(ACL, map[string]any{
 		"priority": internalPriority, "direction": "from-lport", "match": match, "action": "drop",
-	}, "in", "internal").withParent(ExternalSwitchPrefix+g.zone.Node))
+	}, "in", "internal").withParent(ExternalSwitchPrefix+b.zone.Node))
 }
 
 // remoteShardRow returns the port that stands for a shard's own router in the zone of a node that is no gateway. The
 // return router only needs its MAC address, to pass a packet on to the gateway.
-func (g *Builder) remoteShardRow(s *shard) Row {
-	address := mac(g.cluster.ID, s.ID, "inner")
-	for _, join := range g.facts.Join {
+func (b *Builder) remoteShardRow(s *shard) Row {
+	address := s.ID.PortMAC(b.cluster.ID, "inner")
+	for _, join := range b.facts.Join {
 		if world.FamilyOf(join.Addr()) == world.IPv4 {
 			address += " " + innerShard4
 		} else {
@@ -223,38 +223,38 @@ func (g *Builder) remoteShardRow(s *shard) Row {
 
 // isAttached reports whether the database has the switch of a domain: always, but in a zone only if the node is a
 // gateway of the domain or has to keep a port on its bridge.
-func (g *Builder) isAttached(d *plan.Domain) bool {
-	return g.zone == nil || len(g.localResidents(d)) > 0 ||
-		slices.ContainsFunc(g.shardList, func(s *shard) bool { return s.domain == d && s.local })
+func (b *Builder) isAttached(d *plan.Domain) bool {
+	return b.zone == nil || len(b.localResidents(d)) > 0 ||
+		slices.ContainsFunc(b.shardList, func(s *shard) bool { return s.domain == d && s.local })
 }
 
 // localResidents returns the residents of a domain that the database configures.
-func (g *Builder) localResidents(d *plan.Domain) []string {
-	if g.zone == nil {
+func (b *Builder) localResidents(d *plan.Domain) []string {
+	if b.zone == nil {
 		return d.Residents
 	}
-	if slices.Contains(d.Residents, g.zone.Chassis) {
-		return []string{g.zone.Chassis}
+	if slices.Contains(d.Residents, b.zone.Chassis) {
+		return []string{b.zone.Chassis}
 	}
 	return nil
 }
 
 // remoteAliasRows returns the routes from the zone of a gateway to the aliases of other nodes' pods, through the
 // transit switch. Other zones send no requests.
-func (g *Builder) remoteAliasRows() []Row {
-	if !slices.ContainsFunc(g.shardList, func(s *shard) bool { return s.local }) {
+func (b *Builder) remoteAliasRows() []Row {
+	if !slices.ContainsFunc(b.shardList, func(s *shard) bool { return s.local }) {
 		return nil
 	}
 	var out []Row
-	for _, n := range g.peers {
-		if g.zone == nil || n.Name == g.zone.Node {
+	for _, n := range b.peers {
+		if b.zone == nil || n.Name == b.zone.Node {
 			continue
 		}
 		for _, subnet := range n.PodSubnets {
 			f := world.FamilyOf(subnet.Addr())
-			p, ok := aliasesOf(f).prefixOf(g.cluster.PodNets, subnet)
+			p, ok := aliasesOf(f).prefixOf(b.cluster.PodNets, subnet)
 			hops := byFamily(n.Transit, f)
-			if !ok || len(hops) == 0 || len(byFamily(g.facts.Join, f)) == 0 {
+			if !ok || len(hops) == 0 || len(byFamily(b.facts.Join, f)) == 0 {
 				continue
 			}
 			out = append(out, owned(StaticRoute, OwnerAliases, f.String(), map[string]any{

@@ -20,6 +20,7 @@ var (
 // Interface defines an object in Interface table
 type Interface struct {
 	UUID      string              `ovsdb:"_uuid"`
+	BFDStatus map[string]string   `ovsdb:"bfd_status"`
 	LinkState *InterfaceLinkState `ovsdb:"link_state"`
 	Name      string              `ovsdb:"name"`
 	Ofport    *int                `ovsdb:"ofport"`
@@ -28,6 +29,36 @@ type Interface struct {
 
 func (a *Interface) GetUUID() string {
 	return a.UUID
+}
+
+func (a *Interface) GetBFDStatus() map[string]string {
+	return a.BFDStatus
+}
+
+func copyInterfaceBFDStatus(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalInterfaceBFDStatus(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *Interface) GetLinkState() *InterfaceLinkState {
@@ -84,6 +115,7 @@ func (a *Interface) GetType() string {
 
 func (a *Interface) DeepCopyInto(b *Interface) {
 	*b = *a
+	b.BFDStatus = copyInterfaceBFDStatus(a.BFDStatus)
 	b.LinkState = copyInterfaceLinkState(a.LinkState)
 	b.Ofport = copyInterfaceOfport(a.Ofport)
 }
@@ -105,6 +137,7 @@ func (a *Interface) CloneModel() model.Model {
 
 func (a *Interface) Equals(b *Interface) bool {
 	return a.UUID == b.UUID &&
+		equalInterfaceBFDStatus(a.BFDStatus, b.BFDStatus) &&
 		equalInterfaceLinkState(a.LinkState, b.LinkState) &&
 		a.Name == b.Name &&
 		equalInterfaceOfport(a.Ofport, b.Ofport) &&

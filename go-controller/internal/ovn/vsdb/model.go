@@ -62,6 +62,19 @@ var schema = `{
     },
     "Interface": {
       "columns": {
+        "bfd_status": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          },
+          "ephemeral": true
+        },
         "link_state": {
           "type": {
             "key": {

@@ -14,6 +14,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/connlimit"
 )
 
 // Limits of the server. Every client that reaches its port may use it, and any text is a valid request. The controller
@@ -92,7 +94,7 @@ func (a *answers) serve(listener net.Listener) {
 	healthpb.RegisterHealthServer(server, a.health)
 	a.server = server
 	go func() {
-		if err := server.Serve(&fairListener{Listener: listener, most: a.most}); err != nil {
+		if err := server.Serve(connlimit.New(listener, a.most)); err != nil {
 			a.failed(fmt.Errorf("answer health checks at %s: %w", a.address, err))
 		}
 	}()

@@ -176,32 +176,3 @@ func TestStreamsEnd(t *testing.T) {
 		}
 	})
 }
-
-// A connection in excess closes the oldest one of the source that has the most.
-func TestDisplacedConnection(t *testing.T) {
-	l := &fairListener{most: 3}
-	conns := map[string]*fairConn{}
-	for _, c := range []struct{ name, source, displaced string }{
-		{"a1", "192.0.2.1", ""},
-		{"b1", "2001:db8::2", ""},
-		{"a2", "192.0.2.1", ""},
-		{"c1", "192.0.2.3", "a1"},
-		{"b2", "2001:db8::2", "b1"},
-		{"d1", "2001:db8::4", "a2"}, // all have one
-		{"d2", "2001:db8::4", "d1"}, // its own
-	} {
-		end, other := net.Pipe()
-		t.Cleanup(func() { _ = other.Close() })
-		conns[c.name] = &fairConn{Conn: end, listener: l, source: netip.MustParseAddr(c.source)}
-		displaced := l.add(conns[c.name])
-		if displaced != conns[c.displaced] {
-			t.Errorf("%s from %s closes %+v, want %q", c.name, c.source, displaced, c.displaced)
-		}
-		if displaced != nil {
-			_ = displaced.Close()
-		}
-	}
-	if len(l.open) != l.most {
-		t.Errorf("%d connections are open, want %d", len(l.open), l.most)
-	}
-}

@@ -60,9 +60,11 @@ type Dataplane struct {
 	want, confirmed sdn.Table
 	// unreadable are the nodes whose annotation must be rewritten in any case.
 	unreadable map[string]bool
-	// gateways are the gateways of all shards. busy is true while nodes are being updated.
-	gateways map[string]bool
-	busy     bool
+	// orders are the gateways of all shards: those in the statuses of the domains until there is a topology.
+	orders     sdn.Orders
+	configured bool
+	// busy is true while nodes are being updated.
+	busy bool
 }
 
 var _ dataplane.Dataplane = (*Dataplane)(nil)
@@ -101,7 +103,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	defer d.mu.Unlock()
 	d.agents = map[string]netip.AddrPort{}
 	there := make(map[string]bool, len(w.Nodes))
-	events := false
+	changed := false
 	for i, n := range w.Nodes {
 		there[n.Name] = true
 		if n.Kernel == nil {
@@ -110,15 +112,15 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 		if n.Kernel.Agent.IsValid() {
 			d.agents[n.Name] = n.Kernel.Agent
 		}
-		events = d.see(n) || events
+		changed = d.recordNode(n) || changed
 		if why := lost[n.Name]; why != "" {
-			twin := *n
-			twin.Faults = maps.Clone(n.Faults)
-			if twin.Faults == nil {
-				twin.Faults = map[string]string{}
+			updated := *n
+			updated.Faults = maps.Clone(n.Faults)
+			if updated.Faults == nil {
+				updated.Faults = map[string]string{}
 			}
-			twin.Faults[world.EveryNetwork] = why
-			w.Nodes[i] = &twin
+			updated.Faults[world.EveryNetwork] = why
+			w.Nodes[i] = &updated
 		}
 	}
 	for node := range d.versions {
@@ -128,8 +130,11 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.unreadable, node)
 		}
 	}
-	if d.want != nil && events && !d.busy && d.hasDrifted() {
+	if d.want != nil && changed && !d.busy && d.hasDrifted() {
 		d.drifted()
+	}
+	if !d.configured {
+		d.orders = sdn.OrdersOf(w.Domains)
 	}
 	w.ShardStates = d.shardStates()
 	d.watch()
@@ -139,9 +144,9 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 // controller has asked the nodes, it is the one that has an address in its annotation. d.mu must be held.
 func (d *Dataplane) shardStates() map[world.ShardID]world.ShardState {
 	if d.confirmed == nil {
-		return d.have.ShardStates()
+		return d.have.ShardStates(d.orders)
 	}
-	held, states := d.confirmed.ShardStates(), d.want.ShardStates()
+	held, states := d.confirmed.ShardStates(d.orders), d.want.ShardStates(d.orders)
 	for shard, state := range states {
 		state.Active = held[shard].Active
 		state.Settled = state.Active == state.Order[0]
@@ -155,9 +160,9 @@ func (d *Dataplane) hasDrifted() bool {
 	return len(d.unreadable) > 0 || len(sdn.Take(d.have, d.want, func(netip.Addr) bool { return false })) > 0
 }
 
-// see records a node's annotation unless a newer one is known. An annotation that can't be parsed is rewritten; its
-// last contents are assumed to be what was last desired.
-func (d *Dataplane) see(n *world.Node) (events bool) {
+// recordNode records a node's annotation unless a newer one is known. An annotation that can't be parsed is rewritten;
+// its last contents are assumed to be what was last desired.
+func (d *Dataplane) recordNode(n *world.Node) (changed bool) {
 	if known, ok := d.versions[n.Name]; ok && !revision.Newer(n.Kernel.Version, known) {
 		return false
 	}
@@ -178,16 +183,16 @@ func (d *Dataplane) see(n *world.Node) (events bool) {
 // Configure implements dataplane.Dataplane. It moves the addresses of shards whose first gateway has changed.
 func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) error {
 	d.topology = topology
-	gateways := map[string]bool{}
+	orders := sdn.Orders{}
 	for _, domain := range topology.Domains {
 		for _, s := range domain.Shards {
 			for _, g := range s.Gateways {
-				gateways[g.Node] = true
+				orders[s.ID] = append(orders[s.ID], g.Node)
 			}
 		}
 	}
 	d.mu.Lock()
-	d.gateways = gateways
+	d.orders, d.configured = orders, true
 	d.watch()
 	d.mu.Unlock()
 	if err := d.syncAll(ctx); err != nil {
@@ -249,9 +254,11 @@ func (d *Dataplane) Pending(world.Key) time.Time { return time.Time{} }
 // d.mu must be held.
 func (d *Dataplane) watch() {
 	agents := map[string]netip.AddrPort{}
-	for node := range d.gateways {
-		if at, ok := d.agents[node]; ok {
-			agents[node] = at
+	for _, order := range d.orders {
+		for _, node := range order {
+			if at, ok := d.agents[node]; ok {
+				agents[node] = at
+			}
 		}
 	}
 	d.prober.watch(agents)

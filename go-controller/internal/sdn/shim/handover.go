@@ -79,18 +79,18 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 
 func (h *handover) run(ctx context.Context) {
 	h.write(ctx, sdn.Release(h.have, h.want))
-	givers := map[string]bool{}
+	releasing := map[string]bool{}
 	lost := h.prober.losses()
 	for a, node := range h.waits {
 		if _, hasAgent := h.agents[node]; h.failed.nodes[node] == nil && (lost[node] != "" || !hasAgent) {
 			delete(h.waits, a) // the node has no agent or is lost
 			continue
 		}
-		givers[node] = h.failed.nodes[node] == nil
+		releasing[node] = h.failed.nodes[node] == nil
 	}
-	given := make(chan string, len(givers))
+	released := make(chan string, len(releasing))
 	open := 0
-	for node, informed := range givers {
+	for node, informed := range releasing {
 		if informed {
 			open++
 			version := h.versions[node]
@@ -98,13 +98,13 @@ func (h *handover) run(ctx context.Context) {
 				// Ignore a timeout: a gateway that is alive but does not apply its assignment must not keep the
 				// address indefinitely.
 				_, _ = h.acknowledged(ctx, node, version)
-				given <- node
+				released <- node
 			}()
 		}
 	}
 	h.take(ctx)
 	for ; open > 0; open-- {
-		node := <-given
+		node := <-released
 		for a, from := range h.waits {
 			if from == node {
 				delete(h.waits, a)

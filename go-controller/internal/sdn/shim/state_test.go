@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,7 +38,8 @@ func TestActiveGatewayHasConfirmed(t *testing.T) {
 			order = c.have
 		}
 		got := d.shardStates()[shard]
-		if got.Active != c.active || got.Settled != c.settled || !slices.Equal(got.Order, order.ShardStates()[shard].Order) {
+		if got.Active != c.active || got.Settled != c.settled ||
+			!slices.Equal(got.Order, order.ShardStates(nil)[shard].Order) {
 			t.Errorf("%s: %+v, want active %q, settled %t", name, got, c.active, c.settled)
 		}
 	}
@@ -92,5 +94,35 @@ func TestFirstProbesAreSpreadOverTime(t *testing.T) {
 	}
 	if wait := s.observe(time.Unix(2000, 0), silent, "why"); wait != probeEvery {
 		t.Errorf("the next check is due after %s", wait)
+	}
+}
+
+// A kubelet can write the annotation of its own Node: it makes the node neither the active gateway of a shard that has
+// another one according to the status of the L2Domain, nor releases an address of that one before the plans are known.
+func TestForgedAnnotationTakesNothingFromANewController(t *testing.T) {
+	c := newCluster(t)
+	forged := node("n2", "1", c.n2, vip)
+	forged.Kernel.Held[0].Generation = math.MaxUint64
+	w := &world.Snapshot{Nodes: []*world.Node{node("n1", "1", c.n1, vip), forged}, Domains: []*world.Domain{{
+		Name: shard.Domain, Gateways: map[int][]string{0: {"n3", "n2", "n1"}}, Active: map[int]string{0: "n1"}}}}
+	expect := func(when string) {
+		t.Helper()
+		c.Observe(w)
+		if got := w.ShardStates[shard]; got.Active != "n1" || !got.Settled || !slices.Equal(got.Order, []string{"n1"}) {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	expect("at the start")
+	c.configure(gateways("n1"))
+	expect("before the plan is known")
+	if c.writes > 0 {
+		t.Errorf("%d writes before the plan is known", c.writes)
+	}
+	if err := c.apply(vip); err != nil {
+		t.Fatal(err)
+	}
+	expect("at the end")
+	if c.writes != 1 || len(c.have["n2"]) > 0 {
+		t.Errorf("%d writes, and n2 holds %v", c.writes, c.have["n2"])
 	}
 }

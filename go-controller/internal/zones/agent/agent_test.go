@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/recording"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"

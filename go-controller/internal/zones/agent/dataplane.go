@@ -25,7 +25,7 @@ type Dataplane interface {
 	LacksTransit() bool
 	Bridges() map[string]world.Bridges
 	ShardStates() (states map[world.ShardID]world.ShardState, claimsRead bool)
-	OldestPending() time.Time
+	Stalled() time.Time
 	Misplaced() map[netip.Addr]bool
 	Miskeyed() []string
 }

@@ -124,8 +124,5 @@ func (p *published) isLeaving(id world.ShardID, node string) bool {
 	}) {
 		return false
 	}
-	return d.Status.Move != nil && d.Status.Move.State == v1alpha1.MoveInProgress ||
-		slices.ContainsFunc(d.Status.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
-			return n.Name == node && n.Reason == v1alpha1.ExcludedDraining
-		})
+	return isMoving(d) || slices.Contains(draining(d), node)
 }

@@ -23,8 +23,8 @@ type northd struct {
 	fault atomic.Pointer[string]
 }
 
-// observe records a heartbeat, and for how long changes have been waiting to be translated. It returns true if the
-// fault has changed.
+// observe records a heartbeat, and for how long nothing has been translated although changes wait. It returns true if
+// the fault has changed.
 func (n *northd) observe(h unixctl.Heartbeat, waiting time.Duration) bool {
 	n.observed = n.observed || h != unixctl.Absent
 	var fault string
@@ -56,7 +56,7 @@ func (a *Agent) watchNorthd(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		var waiting time.Duration
-		if since := a.dataplane.OldestPending(); !since.IsZero() {
+		if since := a.dataplane.Stalled(); !since.IsZero() {
 			waiting = time.Since(since)
 		}
 		if h := prober.Check(ctx); ctx.Err() == nil && a.northd.observe(h, waiting) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
@@ -105,13 +106,40 @@ func (p *published) setNetwork(now *unstructured.Unstructured) bool {
 }
 
 func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
+	relevant := now == nil || !sameForZones(p.domains[now.Name], now)
 	if now == nil {
 		delete(p.domains, old.Name)
 	} else {
 		p.domains[now.Name] = now
 	}
-	p.whole = true
-	return true
+	p.whole = p.whole || relevant
+	return relevant
+}
+
+// sameForZones reports whether two versions of an L2Domain are the same for zones; was may be nil. Most writes of its
+// status change only what administrators read, such as the numbers of addresses.
+func sameForZones(was, now *v1alpha1.L2Domain) bool {
+	return was != nil && equality.Semantic.DeepEqual(was.Spec, now.Spec) &&
+		slices.EqualFunc(was.Status.Shards, now.Status.Shards, func(a, b v1alpha1.ShardStatus) bool {
+			a.Addresses, b.Addresses = 0, 0
+			return equality.Semantic.DeepEqual(a, b)
+		}) && isMoving(was) == isMoving(now) && slices.Equal(draining(was), draining(now))
+}
+
+// isMoving reports whether shards of an L2Domain move on request.
+func isMoving(d *v1alpha1.L2Domain) bool {
+	return d.Status.Move != nil && d.Status.Move.State == v1alpha1.MoveInProgress
+}
+
+// draining returns the nodes that drain according to the status of an L2Domain.
+func draining(d *v1alpha1.L2Domain) []string {
+	var names []string
+	for _, n := range d.Status.ExcludedNodes {
+		if n.Reason == v1alpha1.ExcludedDraining {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // setPlan stores a ServicePlan. One without the name of its Service is no plan: it would compete with that of the
@@ -326,7 +354,7 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 		case why != "":
 		case p.awaiting[o.key]:
 			below = min(below, o.version)
-		case !done || !loop.Equal(result.Plan, o.plan) || !result.Pending.IsZero():
+		case !done || !plan.Equal(result.Plan, o.plan) || !result.Pending.IsZero():
 			below = min(below, o.version)
 		case result.Err != nil:
 			why = result.Err.Error()

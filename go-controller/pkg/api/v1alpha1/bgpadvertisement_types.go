@@ -56,7 +56,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.nextHop) || self.nextHop != 'Gateway' || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="nextHop: the addresses of an aggregate have several gateways"
 type BGPAdvertisementSpec struct {
 	// aggregationLength is the prefix length with which IPv4 addresses are advertised, 1 to 32. An address whose
-	// aggregate would extend beyond its pool is advertised with length 32. Defaults to 32.
+	// aggregate would extend beyond its pool is advertised with length 32, and that of a Service with
+	// externalTrafficPolicy: Local with length 32 as well. Defaults to 32.
 	//
 	// +optional
 	// +kubebuilder:default=32
@@ -65,7 +66,8 @@ type BGPAdvertisementSpec struct {
 	AggregationLength *int32 `json:"aggregationLength,omitempty"`
 
 	// aggregationLengthV6 is the prefix length with which IPv6 addresses are advertised, 1 to 128. An address whose
-	// aggregate would extend beyond its pool is advertised with length 128. Defaults to 128.
+	// aggregate would extend beyond its pool is advertised with length 128, and that of a Service with
+	// externalTrafficPolicy: Local with length 128 as well. Defaults to 128.
 	//
 	// +optional
 	// +kubebuilder:default=128

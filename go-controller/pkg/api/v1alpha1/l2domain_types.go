@@ -216,7 +216,7 @@ type L2DomainStatus struct {
 	Shards []ShardStatus `json:"shards,omitempty"`
 
 	// eligibleNodes is the number of nodes that can be gateways of the domain now: neither excluded, nor faulty, draining
-	// or unreachable for Kubernetes.
+	// or unreachable for Kubernetes. If all gateways drain, those that stay because there are no others count.
 	//
 	// +optional
 	EligibleNodes int32 `json:"eligibleNodes"`

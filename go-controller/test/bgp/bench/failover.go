@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
@@ -101,7 +102,7 @@ func (t *trio) links(ctx context.Context, repeats int, s speaking) (gaps []float
 	}
 	for i := range repeats {
 		turn := func(way string) error {
-			return ip(ctx, t.netns("switch"), fmt.Sprintf("link set %s %s", port(i%nodes), way))
+			return ip.Batch(ctx, t.netns("switch"), fmt.Sprintf("link set %s %s", port(i%nodes), way))
 		}
 		saw, err := t.during(ctx, func() error { return errors.Join(turn("down"), t.hops(ctx, nodes-1)) })
 		if err != nil {

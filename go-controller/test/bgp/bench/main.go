@@ -30,6 +30,8 @@ type result struct {
 	Speaker []figure `json:"speaker,omitzero"`
 	// FRR is FRR as the speaker, with network statements loaded by a single vtysh call.
 	FRR []figure `json:"frr_as_speaker,omitzero"`
+	// FRRK8s is frr-k8s on the node, with FRRConfigurations as the controller of this project writes them.
+	FRRK8s []frrK8sFigure `json:"frr_k8s,omitzero"`
 	// Crowd is one process with many sessions to one router, measured from its start until each route in the router's
 	// kernel has one next hop per session.
 	Crowd crowd `json:"crowd,omitzero"`
@@ -76,6 +78,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	runs := flags.Int("runs", 5, "how often each figure of speed is taken, 0 to 100; 0 leaves them out")
 	repeats := flags.Int("repeats", 20, "how often a link is lost, and a daemon killed, 0 to 100; 0 leaves that out")
 	sessions := flags.Int("sessions", 100, "how many sessions the crowd has, 1 to 200")
+	withFRRK8s := flags.Bool("frr-k8s", false, "measure only frr-k8s beside the speaker")
 	file := flags.String("out", "_output/bench/bgp.json", "where the figures go")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -106,6 +109,12 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	defer func() { err = errors.Join(err, s.remove(context.WithoutCancel(ctx))) }()
 	if err := s.build(ctx, *sessions); err != nil {
 		return err
+	}
+	if *withFRRK8s {
+		*runs, *repeats = 0, 0
+		if err := s.compareFRRK8s(ctx, &r); err != nil {
+			return err
+		}
 	}
 	if *runs > 0 {
 		if err := s.measure(ctx, &r, *sessions); err != nil {

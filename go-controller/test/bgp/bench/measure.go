@@ -130,16 +130,7 @@ func (s *site) frr(ctx context.Context, k *kernel, runs, prefixes int) (f figure
 		fmt.Sprintf(" neighbor %s timers connect 1", routerAddr()))...); err != nil {
 		return f, err
 	}
-	if err := await(ctx, 100*time.Millisecond, func() error {
-		var all map[string]struct{ BGPState string }
-		if err := s.router.Show(ctx, "show bgp neighbors "+source(0).String()+" json", &all); err != nil {
-			return err
-		}
-		if state := all[source(0).String()].BGPState; state != "Established" {
-			return fmt.Errorf("session of FRR is %s", state)
-		}
-		return nil
-	}); err != nil {
+	if err := s.established(ctx); err != nil {
 		return f, err
 	}
 	return rounds(ctx, k, runs, prefixes, func(n int) error {
@@ -151,6 +142,20 @@ func (s *site) frr(ctx context.Context, k *kernel, runs, prefixes int) (f figure
 			lines = append(lines, word+prefix(i).String())
 		}
 		return node.Configure(ctx, lines...)
+	})
+}
+
+// established waits until the router's session with FRR on the node is established.
+func (s *site) established(ctx context.Context) error {
+	return await(ctx, 100*time.Millisecond, func() error {
+		var all map[string]struct{ BGPState string }
+		if err := s.router.Show(ctx, "show bgp neighbors "+source(0).String()+" json", &all); err != nil {
+			return err
+		}
+		if state := all[source(0).String()].BGPState; state != "Established" {
+			return fmt.Errorf("session of FRR is %s", state)
+		}
+		return nil
 	})
 }
 

@@ -113,8 +113,10 @@ func (p *process) end() error {
 }
 
 // memory returns the current and the maximum resident memory of the process, in MB.
-func (p *process) memory() (now, most float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func (p *process) memory() (now, most float64, err error) { return memory(p.cmd.Process.Pid) }
+
+func memory(pid int) (now, most float64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0, err
 	}

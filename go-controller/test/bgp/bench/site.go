@@ -9,13 +9,13 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/routes"
 )
@@ -50,10 +50,10 @@ func (s *site) build(ctx context.Context, sources int) error {
 		"netns add " + s.router.Netns, "netns add " + s.node(),
 		fmt.Sprintf("link add eth0 netns %s type veth peer name eth0 netns %s", s.router.Netns, s.node()),
 	}
-	if err := ip(ctx, "", lines...); err != nil {
+	if err := ip.Batch(ctx, "", lines...); err != nil {
 		return err
 	}
-	if err := ip(ctx, s.router.Netns, "link set lo up", "link set eth0 up",
+	if err := ip.Batch(ctx, s.router.Netns, "link set lo up", "link set eth0 up",
 		fmt.Sprintf("addr add %s/16 dev eth0", routerAddr())); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *site) build(ctx context.Context, sources int) error {
 		lines = append(lines, fmt.Sprintf("addr add %s/16 dev eth0", source(i)))
 		config = append(config, fmt.Sprintf(" neighbor %s remote-as %d", source(i), nodeASN))
 	}
-	if err := ip(ctx, s.node(), lines...); err != nil {
+	if err := ip.Batch(ctx, s.node(), lines...); err != nil {
 		return err
 	}
 	if err := s.router.Start(ctx); err != nil {
@@ -78,20 +78,7 @@ func (s *site) build(ctx context.Context, sources int) error {
 // remove deletes everything that build created.
 func (s *site) remove(ctx context.Context) error {
 	err := proc.KillRecorded(s.dir)
-	return errors.Join(err, ip(ctx, "", "netns del "+s.router.Netns, "netns del "+s.node()), os.RemoveAll(s.dir))
-}
-
-func ip(ctx context.Context, netns string, lines ...string) error {
-	args := []string{"-batch", "-"}
-	if netns != "" {
-		args = append([]string{"-n", netns}, args...)
-	}
-	cmd := exec.CommandContext(ctx, "ip", args...)
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s", err, out)
-	}
-	return nil
+	return errors.Join(err, ip.Batch(ctx, "", "netns del "+s.router.Netns, "netns del "+s.node()), os.RemoveAll(s.dir))
 }
 
 // await calls f until it returns nil, or the context ends.

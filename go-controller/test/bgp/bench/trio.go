@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 )
 
 const (
@@ -83,11 +84,11 @@ func (t *trio) build(ctx context.Context) error {
 			fmt.Sprintf("addr add %s/32 dev lo", vip()), fmt.Sprintf("route add default via %s", routerAddr()),
 		}
 	}
-	if err := ip(ctx, "", lines...); err != nil {
+	if err := ip.Batch(ctx, "", lines...); err != nil {
 		return err
 	}
 	for name, lines := range steps {
-		if err := ip(ctx, name, lines...); err != nil {
+		if err := ip.Batch(ctx, name, lines...); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,7 @@ func (t *trio) remove(ctx context.Context) error {
 	for _, name := range t.namespaces() {
 		lines = append(lines, "netns del "+name)
 	}
-	return errors.Join(err, t.router.Kill(), ip(ctx, "", lines...))
+	return errors.Join(err, t.router.Kill(), ip.Batch(ctx, "", lines...))
 }
 
 // ready waits until the router's kernel has all next hops and BFD, if used, is up in all sessions.

@@ -213,6 +213,40 @@ func TestServicesGetDefaultsAndAddresses(t *testing.T) {
 	})
 }
 
+// A Service loses its addresses with its type, and cannot get any while it has another one. Conditions stay. A real API
+// server does the same (pkg/registry/core/service/strategy.go there).
+func TestServiceOfAnotherTypeHasNoAddresses(t *testing.T) {
+	with(t, func(t *testing.T, _ *Server, _ dynamic.Interface, c kubernetes.Interface) {
+		services, ctx := c.CoreV1().Services("default"), t.Context()
+		web, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}},
+			metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+		web.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+		if web, err = services.UpdateStatus(ctx, web, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		late := web.DeepCopy()
+		late.ResourceVersion = ""
+		for _, kind := range []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer} {
+			web.Spec.Type = kind
+			if web, err = services.Update(ctx, web, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if len(web.Status.LoadBalancer.Ingress) > 0 || len(web.Status.Conditions) != 1 {
+				t.Errorf("type %s: %+v", kind, web.Status)
+			}
+			_, err := services.UpdateStatus(ctx, late, metav1.UpdateOptions{})
+			if refused := kind == corev1.ServiceTypeClusterIP; apierrors.IsInvalid(err) != refused {
+				t.Errorf("type %s: a late write of addresses: %v", kind, err)
+			}
+		}
+	})
+}
+
 func TestFaultsDelayAndPrecedeWrites(t *testing.T) {
 	with(t, func(t *testing.T, s *Server, _ dynamic.Interface, c kubernetes.Interface) {
 		patch := func() error {

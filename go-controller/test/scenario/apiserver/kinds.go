@@ -105,6 +105,13 @@ func OpenShiftKinds() Kinds {
 	return kinds
 }
 
+// OVNKubernetesKinds returns the kinds of OVN-Kubernetes that the project reads where they exist. Their objects are not
+// validated.
+func OVNKubernetesKinds() Kinds {
+	return Kinds{&Kind{GroupVersionKind: schema.GroupVersionKind{Group: "k8s.ovn.org", Version: "v1",
+		Kind: "RouteAdvertisements"}, Resource: "routeadvertisements", countsGenerations: true, admission: anything{}}}
+}
+
 // FRRKinds returns the kinds of frr-k8s. Their objects are not validated, but Refuse stands for its webhook.
 func FRRKinds() Kinds {
 	kind := func(name, resource string, namespaced bool) *Kind {

@@ -20,7 +20,7 @@ const firstNodePort, lastNodePort = 30000, 32767
 // serviceAdmission sets the defaults of Services, and allocates their cluster IPs and node ports, the lowest free ones.
 type serviceAdmission struct{ typed }
 
-func (a serviceAdmission) admit(s *Server, old, obj map[string]any, _ bool) error {
+func (a serviceAdmission) admit(s *Server, old, obj map[string]any, status bool) error {
 	var is, was corev1.Service
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &is); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -32,8 +32,7 @@ func (a serviceAdmission) admit(s *Server, old, obj map[string]any, _ bool) erro
 	}
 	defaultService(&is)
 	var errs field.ErrorList
-	if is.Spec.Type != corev1.ServiceTypeLoadBalancer && len(is.Status.LoadBalancer.Ingress) > 0 &&
-		len(was.Status.LoadBalancer.Ingress) == 0 {
+	if is.Spec.Type != corev1.ServiceTypeLoadBalancer && len(is.Status.LoadBalancer.Ingress) > 0 && status {
 		errs = append(errs, field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"),
 			"may only be used when `spec.type` is \"LoadBalancer\""))
 	}
@@ -49,6 +48,7 @@ func (a serviceAdmission) admit(s *Server, old, obj map[string]any, _ bool) erro
 		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), is.Name, errs)
 	}
 	if is.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		is.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 		is.Spec.LoadBalancerClass, is.Spec.AllocateLoadBalancerNodePorts = nil, nil
 	}
 	s.allocateClusterIPs(&was, &is)

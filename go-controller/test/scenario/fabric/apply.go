@@ -13,6 +13,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/rowtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -224,12 +225,12 @@ func (z *Zone) put(ref rows.Ref, r *rows.Row) {
 	switch {
 	case r == nil:
 		delete(z.rows, ref)
-		z.writes = append(z.writes, "delete "+text(old))
+		z.writes = append(z.writes, "delete "+rowtest.Line(old))
 		return
 	case had:
-		z.writes = append(z.writes, "update "+text(*r))
+		z.writes = append(z.writes, "update "+rowtest.Line(*r))
 	default:
-		z.writes = append(z.writes, "insert "+text(*r))
+		z.writes = append(z.writes, "insert "+rowtest.Line(*r))
 	}
 	z.rows[ref] = *r
 }
@@ -276,4 +277,9 @@ func (d *Dataplane) commit(wants, have map[rows.Ref]rows.Row) ([]func(), error) 
 		calls = append(calls, z.notify(ovn.ShardStates)...)
 	}
 	return calls, nil
+}
+
+// equal reports whether two rows are equal, including their owner.
+func equal(a, b rows.Row) bool {
+	return rowtest.Line(a) == rowtest.Line(b) && maps.Equal(a.ExternalIDs(), b.ExternalIDs())
 }

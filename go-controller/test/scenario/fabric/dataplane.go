@@ -242,14 +242,17 @@ func (d *Dataplane) Pending(key world.Key) (since time.Time) {
 	return since
 }
 
-// OldestPending implements agent.Dataplane.
-func (d *Dataplane) OldestPending() (oldest time.Time) {
+// Stalled implements agent.Dataplane.
+func (d *Dataplane) Stalled() (since time.Time) {
 	d.locked(func() {
 		for _, p := range d.pending {
-			oldest = world.Earliest(oldest, p.since)
+			since = world.Earliest(since, p.since)
+		}
+		if !since.IsZero() && d.zone.advanced.After(since) {
+			since = d.zone.advanced
 		}
 	})
-	return oldest
+	return since
 }
 
 // takeTranslated returns the Services that no longer wait.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/rowtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -32,8 +33,10 @@ type Zone struct {
 	rows, translated map[rows.Ref]rows.Row
 	// written is the number of the last transaction, seen that of the last one in translated.
 	written, seen uint64
-	northdDown    bool
-	noNB, noSB    bool
+	// advanced is when ovn-northd translated something last.
+	advanced   time.Time
+	northdDown bool
+	noNB, noSB bool
 	// claims are those in the southbound database.
 	claims    map[world.ShardID]claim
 	connected map[*Dataplane]bool
@@ -74,7 +77,7 @@ func (z *Zone) Remove(words ...string) int {
 	removed := 0
 	z.do(func() []func() {
 		for ref, row := range z.rows {
-			if containsAll(text(row), words) {
+			if containsAll(rowtest.Line(row), words) {
 				delete(z.rows, ref)
 				removed++
 			}
@@ -92,7 +95,7 @@ func (z *Zone) Rows(words ...string) []string {
 	defer z.fabric.mu.Unlock()
 	var out []string
 	for _, ref := range slices.SortedFunc(maps.Keys(z.rows), compareRefs) {
-		if line := text(z.rows[ref]); containsAll(line, words) {
+		if line := rowtest.Line(z.rows[ref]); containsAll(line, words) {
 			out = append(out, line)
 		}
 	}
@@ -151,7 +154,7 @@ func (z *Zone) translate() []func() {
 	if z.northdDown || z.seen == z.written {
 		return nil
 	}
-	z.translated, z.seen = maps.Clone(z.rows), z.written
+	z.translated, z.seen, z.advanced = maps.Clone(z.rows), z.written, time.Now()
 	calls := z.decideClaims()
 	for d := range z.connected {
 		if done := d.takeTranslated(); len(done) > 0 {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -142,7 +143,7 @@ func (s *Site) Churn(ctx context.Context, node string) error {
 	for i := range static {
 		lines = append(lines, fmt.Sprintf("addr add 10.99.%d.%d/32 dev churn", i/250, i%250))
 	}
-	if err := batch(ctx, s.Netns(node), lines...); err != nil {
+	if err := ip.Batch(ctx, s.Netns(node), lines...); err != nil {
 		return err
 	}
 	var add, del []string
@@ -151,11 +152,11 @@ func (s *Site) Churn(ctx context.Context, node string) error {
 		del = append(del, fmt.Sprintf("addr del 10.98.%d.%d/32 dev churn", i/250, i%250))
 	}
 	for ctx.Err() == nil {
-		if err := batch(ctx, s.Netns(node), slices.Concat(add, del)...); err != nil && ctx.Err() == nil {
+		if err := ip.Batch(ctx, s.Netns(node), slices.Concat(add, del)...); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
-	return batch(context.WithoutCancel(ctx), s.Netns(node), "link del churn")
+	return ip.Batch(context.WithoutCancel(ctx), s.Netns(node), "link del churn")
 }
 
 // Agent returns the process started by StartAgent.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -110,11 +111,12 @@ func (s *Site) Netns(part string) string { return filepath.Base(s.Dir) + "-" + p
 // createNetwork creates the bridges and the client.
 func (s *Site) createNetwork(ctx context.Context) error {
 	for _, bridge := range []string{"mgmt", "lan"} {
-		if err := batch(ctx, "", "link add "+bridge+" type bridge mcast_snooping 0", "link set "+bridge+" up"); err != nil {
+		err := ip.Batch(ctx, "", "link add "+bridge+" type bridge mcast_snooping 0", "link set "+bridge+" up")
+		if err != nil {
 			return err
 		}
 	}
-	if err := batch(ctx, "", "link set lo up", "addr add "+apiServer+"/24 dev mgmt"); err != nil {
+	if err := ip.Batch(ctx, "", "link set lo up", "addr add "+apiServer+"/24 dev mgmt"); err != nil {
 		return err
 	}
 	if err := s.netns(ctx, "client"); err != nil {
@@ -138,7 +140,7 @@ func (s *Site) netns(ctx context.Context, part string) error {
 // link attaches a part to a bridge.
 func (s *Site) link(ctx context.Context, part, bridge, dev string, addrs ...string) error {
 	port := bridge + "-" + part
-	err := batch(ctx, "", fmt.Sprintf("link add %s type veth peer name %s netns %s", port, dev, s.Netns(part)),
+	err := ip.Batch(ctx, "", fmt.Sprintf("link add %s type veth peer name %s netns %s", port, dev, s.Netns(part)),
 		fmt.Sprintf("link set %s master %s up", port, bridge))
 	lines := []string{"link set " + dev + " up"}
 	for _, a := range addrs {
@@ -148,7 +150,7 @@ func (s *Site) link(ctx context.Context, part, bridge, dev string, addrs ...stri
 		}
 		lines = append(lines, line)
 	}
-	return errors.Join(err, batch(ctx, s.Netns(part), lines...))
+	return errors.Join(err, ip.Batch(ctx, s.Netns(part), lines...))
 }
 
 // node creates a node with a backend, and the rules that kube-proxy would create for the addresses of the pool.
@@ -160,7 +162,7 @@ func (s *Site) node(ctx context.Context, i int) error {
 	err := errors.Join(
 		s.link(ctx, name, "mgmt", "eth0", fmt.Sprintf("172.31.0.%d/24", i)),
 		s.link(ctx, name, "lan", "eth1", fmt.Sprintf("10.50.0.%d/24", 10+i), fmt.Sprintf("fd00:50::%d/64", 10+i)),
-		batch(ctx, s.Netns(name), fmt.Sprintf("addr add 10.244.%d.2/32 dev lo", i),
+		ip.Batch(ctx, s.Netns(name), fmt.Sprintf("addr add 10.244.%d.2/32 dev lo", i),
 			fmt.Sprintf("addr add fd00:244:%d::2/128 dev lo nodad", i)))
 	if err != nil {
 		return err
@@ -204,25 +206,13 @@ func (s *Site) Restore(ctx context.Context, node string) error { return s.links(
 
 func (s *Site) links(ctx context.Context, node, state string) error {
 	// Cut the management link first, because a node without power reports nothing.
-	return batch(ctx, "", fmt.Sprintf("link set mgmt-%s %s", node, state), fmt.Sprintf("link set lan-%s %s", node, state))
+	return ip.Batch(ctx, "", fmt.Sprintf("link set mgmt-%s %s", node, state),
+		fmt.Sprintf("link set lan-%s %s", node, state))
 }
 
 // IP runs ip(8) in a node.
 func (s *Site) IP(ctx context.Context, node string, args ...string) (string, error) {
 	return run(ctx, append([]string{"ip", "-n", s.Netns(node)}, args...)...)
-}
-
-func batch(ctx context.Context, netns string, lines ...string) error {
-	args := []string{"-batch", "-"}
-	if netns != "" {
-		args = append([]string{"-n", netns}, args...)
-	}
-	cmd := exec.CommandContext(ctx, "ip", args...)
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s (of %q ...)", err, out, lines[:min(len(lines), 5)])
-	}
-	return nil
 }
 
 func run(ctx context.Context, args ...string) (string, error) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// A drain does not wait for shards that stay because all gateways drain, unless something else still leaves the node.
+// If no controller works, what is left says so.
+func TestWhatADrainWaitsFor(t *testing.T) {
+	domain := func(name, reason string, gateways ...string) *v1alpha1.L2Domain {
+		d := &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
+			Reason: reason}}
+		d.Status.Shards = []v1alpha1.ShardStatus{{Index: 2, Active: "n1", Gateways: gateways, Addresses: 3}}
+		return d
+	}
+	all := domain("lan", v1alpha1.ReasonGatewaysDraining, "n1", "n2")
+	alone := domain("dmz", v1alpha1.ReasonTooFewGateways, "n1")
+	status := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "tor", State: v1alpha1.BGPEstablished}}
+	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: "ovnkube-slb"}}
+	leader.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Minute)}
+	leader.Spec.LeaseDurationSeconds = new(int32(15))
+	const shard = "shard lan/2 with 3 addresses, all of whose gateways drain"
+	for name, c := range map[string]struct {
+		cluster objects.Objects
+		left    string
+		stays   bool
+	}{
+		"nothing":   {objects.Objects{}, "", false},
+		"all drain": {objects.Objects{Domains: []*v1alpha1.L2Domain{all}}, shard, true},
+		"one gateway": {objects.Objects{Domains: []*v1alpha1.L2Domain{alone}},
+			"shard dmz/2 with 3 addresses, which has no other gateway", false},
+		"a session, too": {objects.Objects{Domains: []*v1alpha1.L2Domain{all},
+			NodeStatuses: []*v1alpha1.BGPNodeStatus{status}},
+			shard + ", the session with BGPPeer tor", false},
+		"no controller, nothing": {objects.Objects{Leader: leader}, "", false},
+		"no controller": {objects.Objects{Domains: []*v1alpha1.L2Domain{alone}, Leader: leader},
+			"shard dmz/2 with 3 addresses, which has no other gateway; Lease ovn-kubernetes/ovnkube-slb: no controller has " +
+				"renewed it since 2026-01-01T00:00:00Z: statuses may be out of date", false},
+	} {
+		if left, stays := remaining(&c.cluster, "n1", now); left != c.left || stays != c.stays {
+			t.Errorf("%s: %q, %t; want %q, %t", name, left, stays, c.left, c.stays)
+		}
+	}
+}

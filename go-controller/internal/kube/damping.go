@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// A node or a router can change the condition Announced of all Services that it serves as often as it likes, for
+// example by the reasons that it gives, or by ending its session again and again.
+const (
+	// textBurst changes that leave the condition True, or other than True, are written at once, further ones one per
+	// textPause.
+	textBurst = 10
+	textPause = time.Minute
+	// freeLosses is how often the condition can cease to be True without an effect on its return. Then it must have
+	// lasted for firstProbation to be written, and for twice as long after each further loss, up to longestProbation.
+	freeLosses       = 2
+	firstProbation   = 10 * time.Second
+	longestProbation = time.Minute
+	// quiet is how long it must have stayed as it is for the losses to be forgotten.
+	quiet = 5 * time.Minute
+)
+
+// unsteady is added to the message of a condition whose return is delayed. It has no number that changes: each would be
+// a write.
+const unsteady = "; this changed often, so True is reported once it has lasted, for 1 min at most"
+
+// damping limits how often the status of one Service is written because of its condition Announced. That it is no
+// longer True is never delayed, so only its return is limited: the number of writes is, too, and True is never out of
+// date.
+// A restart forgets the losses. That costs each unsteady Service one write and freeLosses further ones, and nothing
+// that a node or router does restarts the controller.
+type damping struct {
+	limit *rate.Limiter
+	// up is whether the last decision is True, since when, and losses how often it ceased to be.
+	known, up bool
+	since     time.Time
+	losses    int
+}
+
+// decided records a decision. The first one is not a change.
+func (d *damping) decided(s *ServiceStatus, now time.Time) {
+	if s.Announced == nil {
+		return
+	}
+	up := s.Announced.Status == metav1.ConditionTrue
+	switch {
+	case !d.known:
+		d.known, d.up = true, up
+	case d.up != up:
+		if now.Sub(d.since) >= quiet {
+			d.losses = 0
+		}
+		if !up {
+			d.losses++
+		}
+		d.up, d.since = up, now
+	}
+}
+
+// probation returns how long the decision must have been True to be written.
+func (d *damping) probation() time.Duration {
+	if d.losses <= freeLosses {
+		return 0
+	}
+	wait := firstProbation
+	for n := d.losses - freeLosses; n > 1 && wait < longestProbation; n-- {
+		wait *= 2
+	}
+	return min(wait, longestProbation)
+}
+
+// recordDamping records that the desired status of a Service changes. The condition of other addresses is not a return
+// of that of the former ones.
+func (w *ServiceWriter) recordDamping(key world.Key, before, s *ServiceStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.dampings[key]
+	if d == nil || before != nil && !slices.Equal(before.Addrs, s.Addrs) {
+		d = &damping{}
+		w.dampings[key] = d
+	}
+	d.decided(s, time.Now())
+}
+
+// damped returns the status that may be written now, in which Announced is as it is if it has to wait, and for how
+// long; 0 if it has not.
+func (w *ServiceWriter) damped(key world.Key, s *ServiceStatus, have *corev1.Service,
+	now time.Time) (*ServiceStatus, time.Duration) {
+	is := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
+	if s.Release || s.Announced == nil || is == nil || s.ingress(have) != nil {
+		return s, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.dampings[key]
+	if d == nil {
+		return s, 0
+	}
+	next, waiting := *s, *s
+	waiting.Announced = &Verdict{is.Status, is.Reason, is.Message}
+	up, was, probation := s.Announced.Status == metav1.ConditionTrue, is.Status == metav1.ConditionTrue, d.probation()
+	if left := d.since.Add(probation).Sub(now); up && !was && probation > 0 && left > 0 {
+		return &waiting, left
+	}
+	if !up && probation > 0 {
+		v := *s.Announced
+		v.Message += unsteady
+		next.Announced = &v
+	}
+	if up != was {
+		return &next, 0
+	}
+	conditions := []metav1.Condition{*is}
+	if !next.Announced.set(&conditions, v1alpha1.ConditionAnnounced, now) {
+		return &next, 0
+	}
+	if _, more := waiting.merged(have, now); more {
+		return &next, 0 // Something else is to be written anyway.
+	}
+	if d.limit == nil {
+		d.limit = rate.NewLimiter(rate.Every(textPause), textBurst)
+	}
+	r := d.limit.ReserveN(now, 1)
+	if left := r.DelayFrom(now); left > 0 {
+		r.CancelAt(now)
+		return &waiting, left
+	}
+	return &next, 0
+}

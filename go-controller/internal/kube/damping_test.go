@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// prompt is an API server whose informers are never late.
+type prompt struct {
+	corev1client.ServiceInterface
+	facts *Facts
+
+	mu              sync.Mutex
+	have            *corev1.Service
+	version, writes int
+}
+
+func (s *prompt) Services(string) corev1client.ServiceInterface { return s }
+
+func (s *prompt) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes, s.version = s.writes+1, s.version+1
+	old := s.have
+	s.have = o.DeepCopy()
+	s.have.ResourceVersion = fmt.Sprint(s.version)
+	s.facts.setService(old, s.have)
+	return s.have.DeepCopy(), nil
+}
+
+// taken returns the condition Announced, and the number of writes since the last call.
+func (s *prompt) taken() (announced metav1.ConditionStatus, writes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	announced, writes = metav1.ConditionUnknown, s.writes
+	if c := meta.FindStatusCondition(s.have.Status.Conditions, v1alpha1.ConditionAnnounced); c != nil {
+		announced = c.Status
+	}
+	s.writes = 0
+	return announced, writes
+}
+
+// writerOf returns a writer for one Service, which has a status.
+func (s *prompt) writerOf(t *testing.T, key world.Key, now *ServiceStatus) (w *ServiceWriter) {
+	s.facts = NewFacts(convert.Options{DefaultClass: true}, Hooks{
+		Wake: func() {}, Changed: func(k world.Key) {
+			if w != nil {
+				w.Changed(k)
+			}
+		},
+		Expected: func(world.Key, []netip.Addr) bool { return false },
+	})
+	object := serviceOf(corev1.ServiceTypeLoadBalancer)
+	object.Name = key.Name
+	s.have = write(t, now, object, early)
+	s.facts.setService(nil, s.have)
+	w = NewServiceWriter(s, s.facts, &Events{}, func(string, error) {})
+	return w
+}
+
+// Whatever nodes and routers report, a Service is written seldom, True is never out of date, and what lasts is written.
+func TestWritesOfAServiceAreBounded(t *testing.T) {
+	const minutes, most, later = 30, 24, 6
+	verdict := func(r *rand.Rand) *Verdict {
+		states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
+			metav1.ConditionUnknown}
+		if n := r.IntN(10); n > 0 {
+			return &Verdict{states[n%len(states)], v1alpha1.ReasonNoSession, fmt.Sprintf("reason %d", r.IntN(3))}
+		}
+		return nil
+	}
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r, key := rand.New(rand.NewPCG(seed, 0)), world.Key{Namespace: "shop", Name: "web"}
+			server, s := &prompt{}, status("10.0.0.1")
+			s.UID = "1"
+			w := server.writerOf(t, key, s)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); w.Run(ctx) }()
+			decide := func(v *Verdict) {
+				next := *s
+				if next.Announced = v; v == nil {
+					return // The last decision stays.
+				}
+				w.Set(map[world.Key]*ServiceStatus{key: &next})
+				synctest.Wait()
+			}
+			pause := time.Duration(1+r.IntN(40)) * time.Second / 2
+			for minute := range minutes {
+				written := 0
+				for at := time.Duration(0); at < time.Minute; at += pause {
+					v := verdict(r)
+					decide(v)
+					is, n := server.taken()
+					if written += n; v != nil && is == metav1.ConditionTrue && v.Status != metav1.ConditionTrue {
+						t.Fatalf("seed %d: True is written, %+v decided", seed, v)
+					}
+					<-time.After(pause)
+				}
+				if minute > 2 && written > later || written > most {
+					t.Errorf("seed %d: %d writes in minute %d, with a change every %s", seed, written, minute, pause)
+				}
+			}
+			decide(&Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "at last"})
+			<-time.After(longestProbation + textPause)
+			c := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAnnounced)
+			if c.Status != metav1.ConditionTrue || c.Message != "at last" {
+				t.Errorf("seed %d: %+v is written in the end", seed, c)
+			}
+			cancel()
+			<-ended
+		})
+	}
+}

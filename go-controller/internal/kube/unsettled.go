@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Unsettled returns the addresses of statuses that earlier decisions want and that may not be written yet, or that a
+// write without an answer contains: they may appear in the API although the next decision does not want them.
+func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[world.Key][]netip.Addr{}
+	for key := range w.open {
+		w.addUnsettled(out, key)
+	}
+	for key := range w.sent {
+		if !w.open[key] {
+			w.addUnsettled(out, key)
+		}
+	}
+	w.told = maps.Clone(out)
+	return out
+}
+
+// addUnsettled adds the addresses of one Service. w.mu must be held.
+func (w *ServiceWriter) addUnsettled(out map[world.Key][]netip.Addr, key world.Key) {
+	if want := w.want[key]; w.open[key] && want != nil && !want.LeaveIngress && !want.Release {
+		out[key] = slices.Concat(want.Addrs, want.External)
+	}
+	if s := w.sent[key]; s != nil {
+		out[key] = slices.Concat(out[key], convert.Assigned(s), convert.HeldExternalIPs(s))
+	}
+}
+
+// wakeForFreed wakes the controller if an address that the last decision took for unsettled will not appear any more:
+// no event reports that, and Services may be waiting for it. Without keys it compares all Services.
+func (w *ServiceWriter) wakeForFreed(keys ...world.Key) {
+	w.mu.Lock()
+	if len(keys) == 0 {
+		keys = slices.Collect(maps.Keys(w.told))
+	}
+	freed := false
+	for _, key := range keys {
+		was := w.told[key]
+		if len(was) == 0 {
+			continue
+		}
+		now := map[world.Key][]netip.Addr{}
+		w.addUnsettled(now, key)
+		has := now[key]
+		if have := w.newest(key); have != nil {
+			has = slices.Concat(has, convert.Assigned(have), convert.HeldExternalIPs(have))
+		}
+		may := world.AddrSet(has)
+		if slices.ContainsFunc(was, func(a netip.Addr) bool { return !may(a) }) {
+			freed = true
+			delete(w.told, key)
+		} else if !w.open[key] && w.sent[key] == nil {
+			delete(w.told, key)
+		}
+	}
+	w.mu.Unlock()
+	if freed {
+		w.wake()
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the message
+// about them: gateways reach all of its endpoints, some, or none.
+func (v *Builder) reaching(p *plan.Service, message string) *kube.Verdict {
+	switch beyond, all := v.beyondTunnels(p); {
+	case all:
+		return not(v1alpha1.ReasonNoEndpoints, "no gateway reaches an endpoint of the Service: %s; %s", beyond, message)
+	case beyond != "":
+		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
+			Message: message + "; " + beyond}
+	}
+	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+}
+
+// beyondTunnels describes the endpoints of a plan that the gateways of its addresses do not reach because OVN's tunnels
+// are down. It returns an empty text if there are none, and whether no endpoint is reached at any address.
+func (v *Builder) beyondTunnels(p *plan.Service) (text string, all bool) {
+	if len(v.Layout.TunnelsDown) == 0 {
+		return "", false
+	}
+	active := make(map[netip.Addr]string, len(p.VIPs))
+	for _, vip := range p.VIPs {
+		active[vip.Addr] = v.active[vip.Shard]
+	}
+	every, failing := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	first := ""
+	all = true
+	for _, l := range p.Listeners {
+		for _, b := range l.Backends {
+			every[b.Addr.Addr()] = true
+			node := world.ThroughTunnel(v.Layout.TunnelsDown, active[l.VIP], b.Node)
+			if node == "" {
+				all = false
+				continue
+			}
+			failing[b.Addr.Addr()] = true
+			if first == "" || node < first {
+				first = node
+			}
+		}
+	}
+	if len(failing) == 0 {
+		return "", false
+	}
+	return fmt.Sprintf("connections to %d of %s fail, because OVN does not reach node %s: %s", len(failing),
+		world.Count(len(every), "endpoint"), first, v.Layout.TunnelsDown[first]), all
+}

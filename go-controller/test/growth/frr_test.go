@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package growth
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+const frrPackages = "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp," +
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s,slices,maps"
+
+// TestFRRPass is what is counted: the objects for frr-k8s of Services with a pod on each node and policy Local, and
+// what is to be written when a tenant gives them another local preference.
+func TestFRRPass(t *testing.T) {
+	nodes, err := strconv.Atoi(os.Getenv(sizeVariable))
+	if err != nil {
+		t.Skip("run by TestWorkForFRRGrowsWithNodes")
+	}
+	w := &world.Snapshot{FRR: &world.FRR{Namespace: "frr"}}
+	peer := &world.Peer{Name: "tor", MyASN: 64512, PeerASN: 64513, Addr: netip.MustParseAddr("10.50.0.1"), Port: 179,
+		Hold: 90 * time.Second, Keepalive: 30 * time.Second, Connect: 5 * time.Second, FRRK8s: true}
+	preference := uint32(100)
+	ad := &world.Advertisement{Name: "all", EveryPool: true, Pools: []string{"public"}, Length4: 32, Length6: 128,
+		LocalPref: &preference}
+	slice := &world.Slice{Family: world.IPv4, Ports: []world.Port{{Port: 80, Protocol: world.TCP}}}
+	for i := range nodes {
+		name := fmt.Sprintf("n%04d", i)
+		w.Nodes = append(w.Nodes, &world.Node{Name: name, Hostname: name,
+			External: []netip.Addr{netip.AddrFrom4([4]byte{10, 50, byte(i >> 8), byte(i)})}})
+		peer.Nodes, ad.Nodes = append(peer.Nodes, name), append(ad.Nodes, name)
+		slice.Endpoints = append(slice.Endpoints, world.Endpoint{
+			Addr: netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}), Node: name, Ready: true, Serving: true})
+	}
+	w.Peers, w.Advertisements = []*world.Peer{peer}, []*world.Advertisement{ad}
+	w.Pools = []*world.Pool{{Name: "public", AutoAssign: true,
+		Ranges: []netipx.IPRange{netipx.RangeOfPrefix(netip.MustParsePrefix("192.168.0.0/16"))}}}
+	for i := range 20 {
+		a := []netip.Addr{netip.AddrFrom4([4]byte{192, 168, 0, byte(i)})}
+		w.Services = append(w.Services, &world.Service{Key: world.Key{Namespace: "shop", Name: fmt.Sprint("s", i)},
+			Families: []world.Family{world.IPv4}, Assigned: a, Given: a, LocalPolicy: true, Slices: []*world.Slice{slice},
+			Ports: []world.Port{{Port: 80, Protocol: world.TCP}}})
+	}
+	for range 2 {
+		layout := place.Compute(w)
+		l := bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.ConfiguredShardOf)
+		objects := frrk8s.Render(w, l, &frrk8s.State{}).Objects
+		if c := frrk8s.Diff(objects, w.FRR); len(c.Put) < nodes {
+			t.Fatalf("%d writes for %d nodes", len(c.Put), nodes)
+		}
+		for _, o := range objects {
+			w.FRR.Configurations = append(w.FRR.Configurations, &world.FRRConfiguration{Name: o.Name, Peer: o.Peer,
+				Nodes: o.Nodes, Spec: o.Spec})
+		}
+		preference++
+	}
+}
+
+// One tenant can have a prefix in the objects of each node.
+func TestWorkForFRRGrowsWithNodes(t *testing.T) {
+	const few, many = 100, 1000
+	binary := compiled(t, frrPackages)
+	before, after := work(t, binary, "TestFRRPass", "", few), work(t, binary, "TestFRRPass", "", many)
+	growth := float64(after.total) / float64(before.total)
+	t.Logf("%d statements, and %d: %.1f times as many", before.total, after.total, growth)
+	if growth > mostGrowth {
+		t.Errorf("%d nodes take %.1f times the work of %d, want at most %d; most of it is in\n%s", many, growth, few,
+			mostGrowth, after.most())
+	}
+}
