@@ -4,9 +4,10 @@ package kube
 
 import (
 	"context"
+	stderrors "errors"
 	"fmt"
 	"maps"
-	"slices"
+	"net/http"
 	"sync"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // frrWritePause is the minimum time between two rounds of writes, and thus between two writes of an FRRConfiguration.
@@ -82,77 +82,75 @@ func (w *FRRWriter) write(ctx context.Context) bool {
 		return true
 	}
 	changes := frrk8s.Diff(want, now)
-	there := map[string]*world.FRRConfiguration{}
+	r := &frrRound{FRRWriter: w, ctx: ctx, peers: map[string]string{}, deleted: map[string]bool{},
+		refused: map[string]string{}}
 	for _, c := range now.Configurations {
-		there[c.Name] = c
+		r.peers[c.Name] = c.Peer
 	}
-	refused, ok := map[string]string{}, true
-	note := func(peer, name string, err error) {
-		if ctx.Err() != nil {
-			return
-		}
-		w.wrote(frr.KindConfiguration, err)
-		if err == nil {
-			return
-		}
-		ok = false
-		if !errors.IsConflict(err) && !errors.IsAlreadyExists(err) {
-			if refused[peer] == "" {
-				refused[peer] = "FRRConfiguration " + name + ": " + frr.Bounded(err.Error())
-			}
-			klog.ErrorS(err, "Failed to write FRRConfiguration, will retry", "name", name)
-		}
-	}
-	ok = w.apply(ctx, &changes, there, note) && ok
+	done := changes.Apply(r)
 	if ctx.Err() == nil {
-		w.facts.SetFRRRefused(refused)
-	}
-	return ok
-}
-
-// apply makes changes of objects that are there. It returns false if some of them have to wait: no route is taken away
-// as long as the object that is to have it instead is not written. A deletion is never refused.
-func (w *FRRWriter) apply(ctx context.Context, changes *frrk8s.Changes, there map[string]*world.FRRConfiguration,
-	note func(peer, name string, err error)) bool {
-	for _, name := range changes.Before {
-		note(there[name].Peer, name, w.delete(ctx, name))
-	}
-	done, written := true, map[string]bool{}
-	put := func(step frrk8s.Step, name string, o frrk8s.Object) {
-		var err error
-		if step != frrk8s.Keep {
-			err = w.put(ctx, o, slices.Contains(changes.Before, name))
-			written[name] = true
-			note(o.Peer, name, err)
-		}
-		if step != frrk8s.Write || err != nil {
-			changes.Left.Add(name)
-			done = false
-		}
-	}
-	for _, o := range changes.Put {
-		step, next := changes.Next(&o, there[o.Name])
-		put(step, o.Name, next)
-	}
-	for _, name := range changes.After {
-		switch step, next := changes.Next(nil, there[name]); {
-		case step == frrk8s.Delete:
-			note(there[name].Peer, name, w.delete(ctx, name))
-		case !written[name]:
-			put(step, name, next)
-		}
+		w.facts.SetFRRRefused(r.refused)
 	}
 	return done
 }
 
-func (w *FRRWriter) delete(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	have, ok := w.facts.FRRConfiguration(name)
+// frrRound is one round of writes.
+type frrRound struct {
+	*FRRWriter
+	ctx context.Context
+	// peers are those of the objects that are there, deleted those that were in this round, and refused why objects of a
+	// peer could not be written.
+	peers   map[string]string
+	deleted map[string]bool
+	refused map[string]string
+}
+
+// note reports the result of a write.
+func (r *frrRound) note(peer, name string, err error) error {
+	if r.ctx.Err() != nil {
+		return r.ctx.Err()
+	}
+	r.wrote(frr.KindConfiguration, err)
+	if err != nil && !errors.IsConflict(err) && !errors.IsAlreadyExists(err) {
+		if r.refused[peer] == "" {
+			r.refused[peer] = "FRRConfiguration " + name + ": " + frr.Bounded(err.Error())
+		}
+		klog.ErrorS(err, "Failed to write FRRConfiguration, will retry", "name", name)
+	}
+	return err
+}
+
+// Answers implements frrk8s.Writer: it writes an object as it is, without effect. That frr-k8s' webhook refuses it is an
+// answer, too: what the object contradicts may be the reason for which it has to yield.
+func (r *frrRound) Answers(name string) error {
+	have, ok := r.facts.FRRConfiguration(name)
 	if !ok || !isOurs(have) {
 		return nil
 	}
-	err := w.clients.Configurations.Delete(ctx, name, metav1.DeleteOptions{
+	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)
+	defer cancel()
+	_, err := r.clients.Configurations.Update(ctx, have, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	var status errors.APIStatus
+	if stderrors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+		return nil
+	}
+	return r.note(r.peers[name], name, err)
+}
+
+// Delete implements frrk8s.Writer.
+func (r *frrRound) Delete(name string) error {
+	r.deleted[name] = true
+	return r.note(r.peers[name], name, r.remove(name))
+}
+
+func (r *frrRound) remove(name string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)
+	defer cancel()
+	have, ok := r.facts.FRRConfiguration(name)
+	if !ok || !isOurs(have) {
+		return nil
+	}
+	err := r.clients.Configurations.Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if errors.IsNotFound(err) {
 		return nil
@@ -160,27 +158,28 @@ func (w *FRRWriter) delete(ctx context.Context, name string) error {
 	return err
 }
 
-// put creates or updates an object. deleted means that it was deleted in this round.
-func (w *FRRWriter) put(ctx context.Context, o frrk8s.Object, deleted bool) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+// Put implements frrk8s.Writer.
+func (r *frrRound) Put(o frrk8s.Object) error { return r.note(o.Peer, o.Name, r.put(&o)) }
+
+func (r *frrRound) put(o *frrk8s.Object) error {
+	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)
 	defer cancel()
 	next := &frr.Configuration{Spec: o.Spec}
 	next.Name = o.Name
-	have, ok := w.facts.FRRConfiguration(o.Name)
-	switch {
-	case !ok || deleted:
-	case !isOurs(have):
+	have, ok := r.facts.FRRConfiguration(o.Name)
+	ok = ok && !r.deleted[o.Name]
+	if ok && !isOurs(have) {
 		return fmt.Errorf("an object of others has this name, without the label %s: rename or delete it", frrapi.LabelPeer)
-	default:
+	} else if ok {
 		have.DeepCopyInto(&next.ObjectMeta)
 	}
 	next.Labels, next.Annotations = withKey(next.Labels, frrapi.LabelPeer, frr.LabelValue(o.Peer)),
 		withKey(next.Annotations, frrapi.AnnotationPeer, o.Peer)
 	var err error
-	if ok && !deleted {
-		_, err = w.clients.Configurations.Update(ctx, next, metav1.UpdateOptions{})
+	if ok {
+		_, err = r.clients.Configurations.Update(ctx, next, metav1.UpdateOptions{})
 	} else {
-		_, err = w.clients.Configurations.Create(ctx, next, metav1.CreateOptions{})
+		_, err = r.clients.Configurations.Create(ctx, next, metav1.CreateOptions{})
 	}
 	return err
 }

@@ -18,8 +18,8 @@ const frrNamespace = "frr-k8s-system"
 
 func frrCommands() []command {
 	return []command{
-		{"frr-k8s", "install | remove | refuse TEXT | accept",
-			"add or remove frr-k8s' kinds, or let its webhook refuse objects",
+		{"frr-k8s", "install | remove | refuse TEXT | away | accept",
+			"add or remove frr-k8s' kinds, or let its webhook refuse objects, or be away",
 			func(c *cluster, args []string) ([]string, error) {
 				switch args[0] {
 				case "install":
@@ -27,6 +27,8 @@ func frrCommands() []command {
 					return nil, c.applyManifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + frrNamespace + "}}")
 				case "remove":
 					c.server.RemoveKinds(apiserver.FRRKinds())
+				case "away":
+					c.server.Refuse("frrconfigurations", apiserver.WebhookAway)
 				default:
 					c.server.Refuse("frrconfigurations", strings.Join(args[1:], " "))
 				}

@@ -3,81 +3,81 @@
 package frrk8s
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Changes are the writes that make objects as desired, in this order.
+// Changes are the writes that make objects as desired.
 type Changes struct {
-	// Before are objects whose session fields contradict desired ones on all their nodes: no object with these is
-	// admitted beside them.
-	Before []string
-	// Put are the objects to create or update: first those that lose what contradicts others, then those that only add.
-	// An object that loses something is here without it only, and needs another round if more of it changes.
+	// Yields are objects that no desired ones are admitted beside, because of their session fields or local preferences.
+	// Each is written just before the first of these, so that few routes are absent at a time.
+	Yields []Yield
+	// Put are the objects to create or update: first those that only add, then those that lose something.
 	Put []Object
-	// Left are the desired objects that are not written as they should be: at first those that need another round. The
-	// caller adds those that it does not write as they are here.
-	Left *Left
-	// loses are the names of objects in Put that take away what need not go first.
-	loses map[string]bool
 	// After are the objects that are no longer desired.
 	After []string
+	// there are the objects of ours that are there.
+	there map[string]*world.FRRConfiguration
+	// left are the desired objects that are not written as they should be.
+	left *left
+	// loses are the names of objects in Put that take away what need not go first.
+	loses map[string]bool
+}
+
+// Yield is an object that others cannot be admitted beside.
+type Yield struct {
+	Name string
+	// To is what stays of it until the next round, nil if nothing does.
+	To *Object
 }
 
 // Diff returns the writes that are needed. Of the objects that are present, only ours are changed.
 func Diff(desired []Object, present *world.FRR) Changes {
-	out := Changes{Left: newLeft(desired), loses: map[string]bool{}}
-	there := map[string]*world.FRRConfiguration{}
-	for _, c := range present.Configurations {
-		if c.Peer != "" {
-			there[c.Name] = c
-		}
-	}
-	want := map[string]bool{}
-	order := map[string]int{}
+	out := Changes{left: newLeft(desired), loses: map[string]bool{}, there: map[string]*world.FRRConfiguration{}}
+	yields := map[string]*Yield{}
 	refused := newRefusals(desired, present.Passwords)
 	for _, c := range present.Configurations {
-		switch reduced, is := refused.without(c); {
-		case c.Peer == "" || is == admitted:
-		case is == refusedEverywhere:
-			out.Before = append(out.Before, c.Name)
-		default:
-			out.Put, order[c.Name] = append(out.Put, reduced), reduces
+		if c.Peer == "" {
+			continue
+		}
+		out.there[c.Name] = c
+		switch reduced, is := refused.without(c); is {
+		case refusedEverywhere:
+			out.Yields = append(out.Yields, Yield{Name: c.Name})
+		case refusedInPart:
+			out.Yields = append(out.Yields, Yield{c.Name, &reduced})
 		}
 	}
+	for i := range out.Yields {
+		yields[out.Yields[i].Name] = &out.Yields[i]
+	}
+	want := map[string]bool{}
+	var losing []Object
 	for _, o := range desired {
 		want[o.Name] = true
-		was := there[o.Name]
-		if order[o.Name] == reduces {
-			out.Left.Add(o.Name)
-			continue
-		}
-		if was != nil && was.Peer == o.Peer && frrapi.Equal(&was.Spec, &o.Spec) {
-			continue
-		}
-		out.Put, order[o.Name] = append(out.Put, o), adds
-		if was != nil && removes(was, &o) {
-			order[o.Name], out.loses[o.Name] = loses, true
+		was, yield := out.there[o.Name], yields[o.Name]
+		switch {
+		case yield != nil && yield.To != nil: // the rest is for the next round
+			out.left.Add(o.Name)
+		case yield != nil || was == nil:
+			out.Put = append(out.Put, o)
+		case was.Peer == o.Peer && frrapi.Equal(&was.Spec, &o.Spec):
+		case removes(was, &o):
+			losing, out.loses[o.Name] = append(losing, o), true
+		default:
+			out.Put = append(out.Put, o)
 		}
 	}
-	slices.SortStableFunc(out.Put, func(a, b Object) int { return cmp.Compare(order[a.Name], order[b.Name]) })
+	out.Put = append(out.Put, losing...)
 	for _, c := range present.Configurations {
-		if c.Peer != "" && !want[c.Name] && !slices.Contains(out.Before, c.Name) {
+		if c.Peer != "" && !want[c.Name] && (yields[c.Name] == nil || yields[c.Name].To != nil) {
 			out.After = append(out.After, c.Name)
 		}
 	}
 	return out
 }
-
-// The order of writes.
-const (
-	reduces = iota - 1
-	adds
-	loses
-)
 
 // nodeNeighbor is a neighbor on a node.
 type nodeNeighbor struct{ node, id string }

@@ -11,6 +11,6 @@
 //   - On each node, all FRRConfigurations together pass the rules by which frr-k8s merges them (Merged), or the node is
 //     in none of our objects: a single contradiction would freeze the node for all users of frr-k8s.
 //   - A neighbor that an object of others defines for a node is repeated with exactly its session fields.
-//   - Changes add before they remove, so that a prefix that moves between objects is not withdrawn. What
-//     contradicts desired objects is removed first: frr-k8s admits no two that differ in session fields or preferences.
+//   - Changes add before they remove, so that a prefix that moves between objects is not withdrawn. What contradicts a
+//     desired object yields just before it: frr-k8s admits no two that differ in session fields or preferences.
 package frrk8s

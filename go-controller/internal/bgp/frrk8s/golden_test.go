@@ -41,11 +41,9 @@ func TestGoldens(t *testing.T) {
 		}
 		changes := frrk8s.Diff(plan.Objects, w.FRR)
 		if len(w.FRR.Configurations) > 0 {
-			var put []string
-			for _, o := range changes.Put {
-				put = append(put, o.Name)
-			}
-			fmt.Fprintf(&out, "delete %v, put %v, delete %v\n", changes.Before, put, changes.After)
+			var is writes
+			changes.Apply(&is)
+			fmt.Fprintf(&out, "writes: %s\n", strings.Join(is, ", "))
 		}
 		checkMerges(t, w, plan)
 		return out.String()
@@ -112,4 +110,22 @@ func objectText(o *frrk8s.Object) string {
 		out.WriteString("\n")
 	}
 	return out.String()
+}
+
+// writes are what is written.
+type writes []string
+
+// Answers implements frrk8s.Writer.
+func (w *writes) Answers(string) error { return nil }
+
+// Put implements frrk8s.Writer.
+func (w *writes) Put(o frrk8s.Object) error {
+	*w = append(*w, "put "+o.Name)
+	return nil
+}
+
+// Delete implements frrk8s.Writer.
+func (w *writes) Delete(name string) error {
+	*w = append(*w, "delete "+name)
+	return nil
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// Left are the desired objects that are not written as they should be, by the sessions that they are for.
-type Left struct {
+// left are the desired objects that are not written as they should be, by the sessions that they are for.
+type left struct {
 	desired map[string]*Object
 	by      map[nodeNeighbor][]*Object
 }
 
-func newLeft(desired []Object) *Left {
-	l := &Left{desired: make(map[string]*Object, len(desired)), by: map[nodeNeighbor][]*Object{}}
+func newLeft(desired []Object) *left {
+	l := &left{desired: make(map[string]*Object, len(desired)), by: map[nodeNeighbor][]*Object{}}
 	for i := range desired {
 		l.desired[desired[i].Name] = &desired[i]
 	}
@@ -24,7 +24,7 @@ func newLeft(desired []Object) *Left {
 }
 
 // Add adds the desired object of a name, if there is one.
-func (l *Left) Add(name string) {
+func (l *left) Add(name string) {
 	o := l.desired[name]
 	if o == nil {
 		return
@@ -39,7 +39,7 @@ func (l *Left) Add(name string) {
 
 // needing returns those of them that are to have what an object has now, in one of its sessions: a prefix or, of an
 // object without prefixes, the session. Without that object, it would be withdrawn.
-func (l *Left) needing(c *world.FRRConfiguration) []*Object {
+func (l *left) needing(c *world.FRRConfiguration) []*Object {
 	if len(l.by) == 0 {
 		return nil
 	}
@@ -62,53 +62,6 @@ func (l *Left) needing(c *world.FRRConfiguration) []*Object {
 		}
 	}
 	return out
-}
-
-// Step is what is to become of an object now.
-type Step int
-
-// The steps.
-const (
-	Write  Step = iota // as it is desired
-	Reduce             // to what it is to have, or others need that are left
-	Delete
-	Keep
-)
-
-// Next returns what is to become of an object in Put, or in After (o is nil), that is there or nil, and what to write.
-// What it has stays as long as another one that is to have it is left.
-func (c *Changes) Next(o *Object, is *world.FRRConfiguration) (Step, Object) {
-	if o != nil && !c.loses[o.Name] {
-		return Write, *o
-	}
-	needing := c.Left.needing(is)
-	switch {
-	case len(needing) == 0 && o == nil:
-		return Delete, Object{}
-	case len(needing) == 0:
-		return Write, *o
-	case o != nil:
-		needing = append(needing, o)
-	}
-	nodes, values, prefixes := map[string]bool{}, map[string]bool{}, prefixesIn(&is.Spec)
-	for _, by := range needing {
-		for _, n := range by.Nodes {
-			nodes[n], values[by.labels[n]] = true, true
-		}
-		for p := range prefixesIn(&by.Spec) {
-			delete(prefixes, p)
-		}
-	}
-	labels := needing[0].labels
-	gone := slices.DeleteFunc(slices.Clone(is.Nodes), func(n string) bool { return nodes[n] || values[labels[n]] })
-	if len(gone)+len(prefixes) == 0 {
-		return Keep, Object{}
-	}
-	reduced, some := without(is, gone, prefixes, labels)
-	if !some {
-		return Keep, Object{}
-	}
-	return Reduce, reduced
 }
 
 func prefixesIn(spec *frrapi.Spec) map[string]bool {

@@ -72,10 +72,10 @@ func TestOneServiceChangesOneObject(t *testing.T) {
 		present.Configurations = append(present.Configurations, &world.FRRConfiguration{Name: o.Name, Peer: o.Peer,
 			Nodes: o.Nodes, Spec: o.Spec})
 	}
-	if c := frrk8s.Diff(before.Objects, present); len(c.Before)+len(c.Put)+len(c.After) > 0 {
+	if c := frrk8s.Diff(before.Objects, present); len(c.Yields)+len(c.Put)+len(c.After) > 0 {
 		t.Errorf("nothing has changed, but there are writes: %+v", c)
 	}
-	if c := frrk8s.Diff(after.Objects, present); len(c.Put) != 1 || len(c.Before)+len(c.After) > 0 {
+	if c := frrk8s.Diff(after.Objects, present); len(c.Put) != 1 || len(c.Yields)+len(c.After) > 0 {
 		t.Errorf("%d objects are written", len(c.Put))
 	}
 }

@@ -3,6 +3,7 @@
 package frrk8s_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -46,33 +47,38 @@ func (s *site) round() bool {
 	}
 	c := frrk8s.Diff(render(s.world).Objects, s.world.FRR)
 	s.refused, s.created, s.updated, s.deleted = 0, nil, nil, nil
-	remove := func(names []string) {
-		for _, name := range names {
-			delete(s.objects, name)
-			s.deleted = append(s.deleted, name)
-			s.wrote()
-		}
+	c.Apply(s)
+	return len(c.Yields)+len(c.Put)+len(c.After) == 0
+}
+
+// Answers implements frrk8s.Writer.
+func (s *site) Answers(name string) error {
+	if s.away(name) {
+		return errAway
 	}
-	remove(c.Before)
-	put := map[string]bool{}
-	for _, o := range c.Put {
-		step, next := c.Next(&o, s.objects[o.Name])
-		if step == frrk8s.Keep || s.away(o.Name) || !s.put(&next) || step != frrk8s.Write {
-			c.Left.Add(o.Name)
-		}
-		put[o.Name] = true
-		s.wrote()
+	return nil
+}
+
+var errAway, errRefused = errors.New("the webhook is away"), errors.New("refused")
+
+// Delete implements frrk8s.Writer.
+func (s *site) Delete(name string) error {
+	delete(s.objects, name)
+	s.deleted = append(s.deleted, name)
+	s.wrote()
+	return nil
+}
+
+// Put implements frrk8s.Writer.
+func (s *site) Put(o frrk8s.Object) error {
+	switch {
+	case s.away(o.Name):
+		return errAway
+	case !s.put(&o):
+		return errRefused
 	}
-	for _, name := range c.After {
-		switch step, next := c.Next(nil, s.objects[name]); {
-		case step == frrk8s.Delete:
-			remove([]string{name})
-		case step == frrk8s.Reduce && !put[name] && !s.away(name):
-			s.put(&next)
-			s.wrote()
-		}
-	}
-	return len(c.Before)+len(c.Put)+len(c.After) == 0
+	s.wrote()
+	return nil
 }
 
 // asRead returns a spec as the webhook reads it, without Secrets.

@@ -82,6 +82,9 @@ func (s *Server) Rival(resource string, n int) {
 	s.faults.rivals[resource] += n
 }
 
+// WebhookAway is the reason for which the API server itself refuses objects, because it does not reach a webhook.
+const WebhookAway = `failed calling webhook: no endpoints available for service "frr-k8s-webhook-service"`
+
 // Refuse makes a webhook refuse all objects of a resource, for a reason. An empty one ends that.
 func (s *Server) Refuse(resource, why string) {
 	s.mu.Lock()

@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -129,8 +130,11 @@ func (refusable) decode(map[string]any, bool) error { return nil }
 
 func (r refusable) admit(s *Server, _, _ map[string]any, _ bool) error {
 	why := s.faults.refusals[r.resource]
-	if why == "" {
+	switch why {
+	case "":
 		return nil
+	case WebhookAway:
+		return apierrors.NewInternalError(errors.New(why))
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: "frrk8s.metallb.io", Resource: r.resource}, "",
 		fmt.Errorf("admission webhook denied the request: %s", why))
