@@ -48,6 +48,8 @@ func badObjects() map[string][]badCase {
 				[]string{"spec.failover.detectInterval", "10ms is no duration between 50ms and 10s"}},
 			{"detection without unit", subnets + "failover: {detectInterval: \"200\"}",
 				[]string{"spec.failover.detectInterval", "200 is no duration"}},
+			{"announced too often", subnets + "announceInterval: 5s",
+				[]string{"spec.announceInterval", "5s is no duration between 10s and 1h"}},
 			{"one missed packet", subnets + "failover: {multiplier: 1}", []string{"spec.failover.multiplier", "1"}},
 			{"pool twice", subnets + "ipAddressPools: [a, a]", []string{"spec.ipAddressPools[1]", "Duplicate", `"a"`}},
 		},

@@ -118,19 +118,21 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 	It("that claims a shard is announced to the whole segment", func(ctx SpecContext) {
 		addrs := startWeb(ctx) // The shard's only addresses, and so its router's own.
 		port, victim := activeGateway(ctx)
-		// OVN itself announces routers only over IPv4.
-		frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0",
-			"icmp6 and ip6[40] == 136 and dst ff02::1")
-		Expect(err).NotTo(HaveOccurred())
+		captured := advertisements(ctx)
 		DeferCleanup(func(ctx SpecContext) {
-			Expect(frames.Terminate(ctx)).To(Succeed())
 			Expect(cluster.Restore(ctx, victim)).To(Succeed())
 			awaitNoFaults(ctx)
 		})
-		captured := func() (string, error) { text, err := os.ReadFile(frames.Log()); return string(text), err }
-		Eventually(captured).WithContext(ctx).Should(ContainSubstring("listening on eth0"))
 		Expect(cluster.Kill(victim)).To(Succeed())
 		awaitMove(ctx, port, victim)
+		Eventually(captured).WithContext(ctx).Should(ContainSubstring("neighbor advertisement, tgt is " + addrs[1].String()))
+	})
+
+	It("that is active repeats its announcements where the L2Domain asks for it", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		captured := advertisements(ctx)
+		DeferCleanup(patching("l2domain", "provider", `{"spec": {"announceInterval": null}}`))
+		patching("l2domain", "provider", `{"spec": {"announceInterval": "10s"}}`)(ctx)
 		Eventually(captured).WithContext(ctx).Should(ContainSubstring("neighbor advertisement, tgt is " + addrs[1].String()))
 	})
 
@@ -182,3 +184,16 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 			Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
 		})
 })
+
+// advertisements captures unsolicited neighbour advertisements on the segment, and returns a function that returns
+// them. OVN itself announces routers only over IPv4.
+func advertisements(ctx SpecContext) func() (string, error) {
+	GinkgoHelper()
+	frames, err := cluster.Start(ctx, "client", "tcpdump", nil, "tcpdump", "-lni", "eth0",
+		"icmp6 and ip6[40] == 136 and dst ff02::1")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(frames.Terminate(ctx)).To(Succeed()) })
+	captured := func() (string, error) { text, err := os.ReadFile(frames.Log()); return string(text), err }
+	Eventually(captured).WithContext(ctx).Should(ContainSubstring("listening on eth0"))
+	return captured
+}

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -70,6 +72,37 @@ func nextAnnouncement(pending []*pendingClaim) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
+// repeatCheck is how often held shards are looked up for announcements that are to be repeated, minRepeat the minimum time
+// between two of a shard, whatever the database says.
+const repeatCheck, minRepeat = 2 * time.Second, 10 * time.Second
+
+// repeats are the times at which the announcements of held shards are due again, by shard.
+type repeats map[world.ShardID]time.Time
+
+// due returns the held shards whose announcement is due. Those that are new in held were announced when they were
+// claimed; their first repetitions are spread over the interval, and so are all that follow.
+func (r repeats) due(held []ovn.Claim, now time.Time) []ovn.Claim {
+	var out []ovn.Claim
+	keeps := map[world.ShardID]bool{}
+	for i, c := range held {
+		if c.Repeat <= 0 {
+			continue
+		}
+		keeps[c.Shard] = true
+		every := max(c.Repeat, minRepeat)
+		next, known := r[c.Shard]
+		switch {
+		case !known || next.After(now.Add(every)):
+			r[c.Shard] = now.Add(every * time.Duration(i+1) / time.Duration(len(held)))
+		case !now.Before(next):
+			out = append(out, c)
+			r[c.Shard] = now.Add(every)
+		}
+	}
+	maps.DeleteFunc(r, func(s world.ShardID, _ time.Time) bool { return !keeps[s] })
+	return out
+}
+
 // announcer updates the switches of a segment as soon as this node has claimed a shard. OVN announces the shard
 // itself, but one second after the claim (announce_time in controller/pinctrl.c). OVN also sends a BFD packet at
 // once, but that packet may precede the completion of its flows and be lost.
@@ -83,6 +116,7 @@ type announcer struct {
 	metrics *metrics
 	changed chan struct{}
 	claims  chan ovn.Claim
+	repeats repeats
 }
 
 func (a *announcer) run(ctx context.Context) {
@@ -93,12 +127,23 @@ func (a *announcer) run(ctx context.Context) {
 	stop := func() {}
 	defer func() { stop() }()
 	var pending []*pendingClaim
-	timer := time.NewTimer(0)
+	timer, repeat := time.NewTimer(0), time.NewTicker(repeatCheck)
 	defer timer.Stop()
+	defer repeat.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case now := <-repeat.C:
+			if shards == nil {
+				continue
+			}
+			for _, claim := range a.repeats.due(shards.Held(), now) {
+				if on, ok := a.networkOf(claim); ok {
+					a.send(on, claim)
+				}
+			}
+			continue
 		case claim := <-a.claims:
 			pending = slices.DeleteFunc(pending, func(c *pendingClaim) bool { return c.Shard == claim.Shard })
 			pending = append(pending, &pendingClaim{Claim: claim, until: time.Now().Add(announceTimeout)})
@@ -139,31 +184,44 @@ func (a *announcer) claimed(c ovn.Claim) {
 	}
 }
 
-// announce sends a gratuitous ARP and an unsolicited neighbour advertisement for the shard's router on each link of
-// the bridge. It reports false if OVN has no port for the shard on a bridge yet. All addresses of a shard have the MAC
-// address of its router, before and after the claim, so these frames are sufficient for switches to learn the new
-// location. The node's own bridge is one of these switches and has learned that the shard is beyond the link, so its
+// announce sends a gratuitous ARP and an unsolicited neighbour advertisement for the router of a claimed shard on each
+// link of the bridge. It reports false if OVN has no port for the shard on a bridge yet. All addresses of a shard have
+// the MAC address of its router, before and after the claim, so these frames are sufficient for switches to learn the
+// new location. The node's own bridge is one of these switches and has learned that the shard is beyond the link, so its
 // MAC table is flushed.
 func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
+	on, ok := a.networkOf(c)
+	if !ok {
+		return false
+	}
+	if err := a.flush(ctx, on.Bridge); err != nil {
+		klog.ErrorS(err, "Failed to flush the MAC table of a bridge", "bridge", on.Bridge, "shard", c.Shard)
+	}
+	a.send(on, c)
+	klog.InfoS("Announced claimed shard", "shard", c.Shard, "bridge", on.Bridge, "mac", c.MAC, "vlan", c.VLAN)
+	return true
+}
+
+// networkOf returns the network on whose bridge OVN has a port for a shard, and false if there is none.
+func (a *announcer) networkOf(c ovn.Claim) (ovn.Uplinks, bool) {
 	networks, _ := a.networks()
 	for _, network := range networks {
-		if _, has := network.Patches[plan.LocalnetPort(c.Shard.Domain)]; !has {
+		if _, has := network.Patches[plan.LocalnetPort(c.Shard.Domain)]; has {
+			return network, true
+		}
+	}
+	return ovn.Uplinks{}, false
+}
+
+// send sends one announcement on each link.
+func (a *announcer) send(on ovn.Uplinks, c ovn.Claim) {
+	for _, link := range on.Links {
+		if err := send(link.Name, c); err != nil {
+			klog.ErrorS(err, "Failed to announce a shard", "shard", c.Shard, "link", link.Name)
 			continue
 		}
-		if err := a.flush(ctx, network.Bridge); err != nil {
-			klog.ErrorS(err, "Failed to flush the MAC table of a bridge", "bridge", network.Bridge, "shard", c.Shard)
-		}
-		for _, link := range network.Links {
-			if err := send(link.Name, c); err != nil {
-				klog.ErrorS(err, "Failed to announce a claimed shard", "shard", c.Shard, "link", link.Name)
-				continue
-			}
-			a.metrics.announcements.Inc()
-			klog.InfoS("Announced claimed shard", "shard", c.Shard, "link", link.Name, "mac", c.MAC, "vlan", c.VLAN)
-		}
-		return true
+		a.metrics.announcements.Inc()
 	}
-	return false
 }
 
 func (a *announcer) flush(ctx context.Context, bridge string) error {

@@ -3,11 +3,13 @@
 package guard
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // A claim is announced at once, or as soon as OVN has a port for the shard on the bridge, and then twice more.
@@ -49,5 +51,48 @@ func TestClaimsAreAnnouncedThreeTimes(t *testing.T) {
 		if next, ok := nextAnnouncement([]*pendingClaim{p}); ok != (len(sent) > 0) || ok && !next.Equal(p.next) {
 			t.Errorf("%s: next at %s, %t", name, next, ok)
 		}
+	}
+}
+
+// Announcements are repeated after the interval of the domain, those of several shards not all at once.
+func TestAnnouncementsAreRepeated(t *testing.T) {
+	shard := func(index int) world.ShardID { return world.ShardID{Domain: "lan", Index: index} }
+	held := func(interval time.Duration, indexes ...int) (out []ovn.Claim) {
+		for _, i := range indexes {
+			out = append(out, ovn.Claim{Shard: shard(i), Repeat: interval})
+		}
+		return out
+	}
+	start := time.Now()
+	r := repeats{}
+	var sent []string
+	run := func(from, to int, held []ovn.Claim) {
+		for s := from; s < to; s += 2 {
+			for _, c := range r.due(held, start.Add(time.Duration(s)*time.Second)) {
+				sent = append(sent, fmt.Sprintf("%d@%d", c.Shard.Index, s))
+			}
+		}
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(sent, want) {
+			t.Errorf("%s: announced %v, want %v", what, sent, want)
+		}
+		sent = nil
+	}
+	run(0, 100, held(0, 0, 1))
+	expect("without an interval")
+	run(100, 160, held(40*time.Second, 0, 1))
+	expect("two shards", "0@120", "1@140")
+	run(160, 190, held(40*time.Second, 0))
+	expect("one is given up", "0@160")
+	run(190, 240, held(40*time.Second, 0, 1))
+	expect("and claimed again", "0@200", "1@230")
+	run(240, 262, held(10*time.Second, 0))
+	expect("the interval is shorter", "0@240", "0@250", "0@260")
+	run(262, 283, held(time.Second, 0))
+	expect("an interval that no L2Domain can have", "0@270", "0@280")
+	if len(r) != 1 {
+		t.Errorf("%d shards are remembered", len(r))
 	}
 }

@@ -108,6 +108,7 @@ func New(o Options) (*Guard, error) {
 		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials,
 		control: vswitchdSocket(o.Switch),
 		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, maxQueuedClaims),
+		repeats: repeats{},
 	}
 	return g, nil
 }

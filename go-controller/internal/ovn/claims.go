@@ -6,8 +6,10 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ovn-org/libovsdb/model"
 	"github.com/ovn-org/libovsdb/ovsdb"
@@ -26,6 +28,8 @@ type Claim struct {
 	// MAC is the MAC address of the router's port on the segment. Addrs are the router's own addresses there.
 	MAC   net.HardwareAddr
 	Addrs []netip.Addr
+	// Repeat is the time after which the announcement is to be repeated, 0 for never.
+	Repeat time.Duration
 }
 
 // Claims watches the southbound database for the shards that a chassis claims.
@@ -76,6 +80,28 @@ func (c *Claims) Holds(shard world.ShardID) bool {
 	c.mu.Unlock()
 	own, ok := v.Table(chassis).Row(holder).(*sbdb.Chassis)
 	return ok && own.Name == c.name
+}
+
+// Held returns the shards that the chassis has claimed, according to the last known state of the database, in no order.
+func (c *Claims) Held() []Claim {
+	_, v, err := c.db.current()
+	if err != nil {
+		return nil
+	}
+	var out []Claim
+	v.each(portBinding, func(_ string, m model.Model) {
+		port, ok := redirect(m)
+		if !ok || port.Chassis == nil {
+			return
+		}
+		if own, ok := v.Table(chassis).Row(*port.Chassis).(*sbdb.Chassis); !ok || own.Name != c.name {
+			return
+		}
+		if claim, ok := claimOf(v, port); ok {
+			out = append(out, claim)
+		}
+	})
+	return out
 }
 
 // OnAdd implements cache.EventHandler.
@@ -176,10 +202,15 @@ func claimOf(v view, port *sbdb.PortBinding) (Claim, bool) {
 		}
 	}
 	v.each(portBinding, func(_ string, m model.Model) {
-		if localnet, ok := m.(*sbdb.PortBinding); ok && localnet.LogicalPort == plan.LocalnetPort(shard.Domain) &&
-			localnet.Tag != nil {
+		localnet, ok := m.(*sbdb.PortBinding)
+		if !ok || localnet.LogicalPort != plan.LocalnetPort(shard.Domain) {
+			return
+		}
+		if localnet.Tag != nil {
 			claim.VLAN = *localnet.Tag
 		}
+		seconds, _ := strconv.ParseUint(localnet.ExternalIDs[rows.KeyAnnounce], 10, 16)
+		claim.Repeat = time.Duration(seconds) * time.Second
 	})
 	return claim, true
 }

@@ -5,8 +5,10 @@ package ovn
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovn-org/libovsdb/model"
 
@@ -24,7 +26,7 @@ func TestClaimsAreReported(t *testing.T) {
 	translate(t, nb, sb)
 	d, _ := dial(t, nb, sb)
 	f := topology(3)
-	f.Domains[0].VLAN = 7
+	f.Domains[0].VLAN, f.Domains[0].Announce = 7, 30*time.Second
 	configure(t, d, f)
 	nb.sync(t)
 	sb.sbctl(t, "chassis-add", "c1", "geneve", "127.0.0.1")
@@ -56,7 +58,7 @@ func TestClaimsAreReported(t *testing.T) {
 		}
 		mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding",
 			fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
-		if got.Shard != shard.ID || got.VLAN != 7 || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
+		if got.Shard != shard.ID || got.VLAN != 7 || got.Repeat != 30*time.Second || !strings.HasPrefix(mac, got.MAC.String()+" ") ||
 			len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
 			t.Errorf("reported %+v, want shard %d with %s", got, index, mac)
 		}
@@ -69,6 +71,13 @@ func TestClaimsAreReported(t *testing.T) {
 	await.True(t, "shard 0 is given up", func() bool { return !c.Holds(f.Domains[0].Shards[0].ID) })
 	claim("0", "c1")
 	expect(0)
+	held := map[int]time.Duration{}
+	for _, claim := range c.Held() {
+		held[claim.Shard.Index] = claim.Repeat
+	}
+	if !maps.Equal(held, map[int]time.Duration{0: 30 * time.Second, 1: 30 * time.Second}) {
+		t.Errorf("holds shards with intervals %v", held)
+	}
 
 	// An event that is older than what a resync has read changes nothing.
 	_, v, err := c.db.current()

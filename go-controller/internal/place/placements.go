@@ -188,6 +188,7 @@ func (l *Layout) Topology(w *world.Snapshot, s *Placements) *plan.Topology {
 			Subnets:          d.Spec.Subnets,
 			Detect:           d.Spec.Detect,
 			DetectMultiplier: d.Spec.DetectMultiplier,
+			Announce:         d.Spec.Announce,
 			Residents:        d.residents,
 		}
 		for _, shard := range d.Shards {

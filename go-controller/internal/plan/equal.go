@@ -44,7 +44,7 @@ func equalNodes(a, b Node) bool {
 
 func equalDomains(a, b Domain) bool {
 	return a.Name == b.Name && a.PhysicalNetwork == b.PhysicalNetwork && a.VLAN == b.VLAN &&
-		a.Detect == b.Detect && a.DetectMultiplier == b.DetectMultiplier &&
+		a.Detect == b.Detect && a.DetectMultiplier == b.DetectMultiplier && a.Announce == b.Announce &&
 		slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Residents, b.Residents) &&
 		slices.EqualFunc(a.Shards, b.Shards, equalShards)
 }

@@ -110,7 +110,9 @@ type Domain struct {
 	Subnets          []world.Subnet
 	Detect           time.Duration
 	DetectMultiplier int
-	Shards           []Shard
+	// Announce is the time after which the active gateway of a shard repeats its announcement, 0 for never.
+	Announce time.Duration
+	Shards   []Shard
 	// Residents are the chassis on which the domain's switch has a port to the bridge for the whole life of the
 	// domain, whether they are active gateways or not: those where that bridge is the one of OVN-Kubernetes' own
 	// gateway.

@@ -171,6 +171,8 @@ type Domain struct {
 	DetectMultiplier int
 	// Preempt lets a gateway that returns reclaim its shards.
 	Preempt bool
+	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
+	Announce time.Duration
 	// Anchors maps the index of each shard to its external addresses, as in the status of the domain. Ordinals are the
 	// shards' ordinals there, in a cluster with interconnect.
 	Anchors  map[int][]netip.Addr

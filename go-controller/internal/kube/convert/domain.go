@@ -42,6 +42,9 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 	if i := spec.Failover.DetectInterval; i != nil {
 		out.Detect = i.Duration
 	}
+	if i := spec.AnnounceInterval; i != nil {
+		out.Announce = i.Duration
+	}
 	for _, s := range spec.Subnets {
 		prefix, err := netip.ParsePrefix(s.CIDR)
 		if err != nil {

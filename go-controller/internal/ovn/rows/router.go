@@ -5,6 +5,7 @@ package rows
 import (
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -75,17 +76,17 @@ func (b *Builder) domainRows(d *plan.Domain) []Row {
 		tag = &d.VLAN
 	}
 	name := switchName(d.Name)
-	out := []Row{
-		owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}),
-		owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
-			"name":      plan.LocalnetPort(d.Name),
-			"type":      "localnet",
-			"addresses": []string{"unknown"},
-			"options":   map[string]string{"network_name": d.PhysicalNetwork},
-			"tag":       tag,
-		}, "localnet").withParent(name),
-		b.internalACL(d.Name),
+	port := owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
+		"name":      plan.LocalnetPort(d.Name),
+		"type":      "localnet",
+		"addresses": []string{"unknown"},
+		"options":   map[string]string{"network_name": d.PhysicalNetwork},
+		"tag":       tag,
+	}, "localnet").withParent(name)
+	if d.Announce > 0 {
+		port = port.with(KeyAnnounce, strconv.FormatInt(int64(d.Announce/time.Second), 10))
 	}
+	out := []Row{owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}), port, b.internalACL(d.Name)}
 	return append(out, b.residentRows(d)...)
 }
 

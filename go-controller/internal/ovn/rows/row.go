@@ -69,6 +69,9 @@ const (
 	// KeyBoot is the ID of the boot of the node in which the order of gateways was last written. Only the HA_Chassis rows
 	// of the zone's own chassis have it.
 	KeyBoot = "slb.k8s.ovn.org/boot-id"
+	// KeyAnnounce is the time in seconds after which guards repeat the announcements of a domain's shards, at its localnet
+	// port. ovn-northd copies it to the southbound database.
+	KeyAnnounce = "slb.k8s.ovn.org/announce-interval"
 )
 
 // The values of external_ids:k8s.ovn.org/owner-type.

@@ -104,6 +104,18 @@ var schema = `{
             }
           }
         },
+        "external_ids": {
+          "type": {
+            "key": {
+              "type": "string"
+            },
+            "value": {
+              "type": "string"
+            },
+            "min": 0,
+            "max": "unlimited"
+          }
+        },
         "logical_port": {
           "type": "string"
         },

@@ -10,14 +10,15 @@ const PortBindingTable = "Port_Binding"
 
 // PortBinding defines an object in Port_Binding table
 type PortBinding struct {
-	UUID        string   `ovsdb:"_uuid"`
-	Chassis     *string  `ovsdb:"chassis"`
-	Datapath    string   `ovsdb:"datapath"`
-	LogicalPort string   `ovsdb:"logical_port"`
-	MAC         []string `ovsdb:"mac"`
-	Tag         *int     `ovsdb:"tag"`
-	TunnelKey   int      `ovsdb:"tunnel_key"`
-	Type        string   `ovsdb:"type"`
+	UUID        string            `ovsdb:"_uuid"`
+	Chassis     *string           `ovsdb:"chassis"`
+	Datapath    string            `ovsdb:"datapath"`
+	ExternalIDs map[string]string `ovsdb:"external_ids"`
+	LogicalPort string            `ovsdb:"logical_port"`
+	MAC         []string          `ovsdb:"mac"`
+	Tag         *int              `ovsdb:"tag"`
+	TunnelKey   int               `ovsdb:"tunnel_key"`
+	Type        string            `ovsdb:"type"`
 }
 
 func (a *PortBinding) GetUUID() string {
@@ -48,6 +49,36 @@ func equalPortBindingChassis(a, b *string) bool {
 
 func (a *PortBinding) GetDatapath() string {
 	return a.Datapath
+}
+
+func (a *PortBinding) GetExternalIDs() map[string]string {
+	return a.ExternalIDs
+}
+
+func copyPortBindingExternalIDs(a map[string]string) map[string]string {
+	if a == nil {
+		return nil
+	}
+	b := make(map[string]string, len(a))
+	for k, v := range a {
+		b[k] = v
+	}
+	return b
+}
+
+func equalPortBindingExternalIDs(a, b map[string]string) bool {
+	if (a == nil) != (b == nil) {
+		return false
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *PortBinding) GetLogicalPort() string {
@@ -115,6 +146,7 @@ func (a *PortBinding) GetType() string {
 func (a *PortBinding) DeepCopyInto(b *PortBinding) {
 	*b = *a
 	b.Chassis = copyPortBindingChassis(a.Chassis)
+	b.ExternalIDs = copyPortBindingExternalIDs(a.ExternalIDs)
 	b.MAC = copyPortBindingMAC(a.MAC)
 	b.Tag = copyPortBindingTag(a.Tag)
 }
@@ -138,6 +170,7 @@ func (a *PortBinding) Equals(b *PortBinding) bool {
 	return a.UUID == b.UUID &&
 		equalPortBindingChassis(a.Chassis, b.Chassis) &&
 		a.Datapath == b.Datapath &&
+		equalPortBindingExternalIDs(a.ExternalIDs, b.ExternalIDs) &&
 		a.LogicalPort == b.LogicalPort &&
 		equalPortBindingMAC(a.MAC, b.MAC) &&
 		equalPortBindingTag(a.Tag, b.Tag) &&

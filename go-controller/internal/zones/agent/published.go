@@ -264,7 +264,7 @@ func (p *published) withShards(o *publishedPlan) *plan.Service {
 // domain returns a domain with its published shards.
 func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridges) plan.Domain {
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
-		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier}
+		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier, Announce: d.Announce}
 	sharedBridge := false
 	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
 	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge &&

@@ -111,6 +111,17 @@ type L2DomainSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Failover Failover `json:"failover,omitempty"`
+
+	// announceInterval is the time after which the active gateway of a shard repeats its gratuitous ARP (RFC 5227) and
+	// unsolicited neighbor advertisement (RFC 4861 section 7.2.6), for switches that forget the MAC address of the shard
+	// while no client sends: a duration, 10s to 1h. Where a subnet has a gateway, BFD packets to it already keep switches
+	// on the way there up to date. If unset, a shard is announced only when a gateway claims it.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(\\\\.[0-9]{1,9})?(ms|s|m|h))+$') && (duration(self) >= duration('10s') && duration(self) <= duration('1h'))",messageExpression="'announceInterval: ' + self + ' is no duration between 10s and 1h'"
+	AnnounceInterval *metav1.Duration `json:"announceInterval,omitempty"`
 }
 
 // Subnet is one IP subnet of a segment and the router on it.

@@ -16,7 +16,10 @@ const (
 	maxReuseDelay     = 24 * time.Hour
 	minDetectInterval = 50 * time.Millisecond
 	maxDetectInterval = 10 * time.Second
-	maxVLAN           = 4094
+
+	minAnnounceInterval = 10 * time.Second
+	maxAnnounceInterval = time.Hour
+	maxVLAN             = 4094
 )
 
 // Validate checks the pool by itself, as the CRD's rules do. In addition it checks label selectors and both ends of
@@ -99,6 +102,9 @@ func (d *L2Domain) Validate() field.ErrorList {
 		i.Duration > maxDetectInterval) {
 		errs = append(errs, field.Invalid(spec.Child("failover", "detectInterval"), i.Duration.String(),
 			"is not between 50ms and 10s"))
+	}
+	if i := d.Spec.AnnounceInterval; i != nil && (i.Duration < minAnnounceInterval || i.Duration > maxAnnounceInterval) {
+		errs = append(errs, field.Invalid(spec.Child("announceInterval"), i.Duration.String(), "is not between 10s and 1h"))
 	}
 	return errs
 }
