@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Sessions of FRR are those that frr-k8s reports, with the prefixes that FRR runs.
@@ -93,8 +94,11 @@ status:
 	if r.printRoutes(&out, false); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
-	if left, stays := remaining(&cluster, "n1", now); left != "routes of FRR to BGPPeer tor" || stays {
-		t.Errorf("a drain waits for %q, stays: %t", left, stays)
+	for _, backend := range []v1alpha1.Backend{v1alpha1.BackendGoBGP, v1alpha1.BackendFRRK8s} { // FRR may have it still
+		cluster.Peers[0].Spec.Backend = backend
+		if left, stays := remaining(&cluster, "n1", now); left != "routes of FRR to BGPPeer tor" || stays {
+			t.Errorf("a drain with backend %s waits for %q, stays: %t", backend, left, stays)
+		}
 	}
 	if _, err := cluster.Set([]byte(`
 apiVersion: frrk8s.metallb.io/v1beta1

@@ -72,7 +72,7 @@ func (s *frrSurvey) overdue(ads []*world.Advertisement, a netip.Addr) []string {
 	if s.objects == nil {
 		return nil
 	}
-	for _, p := range s.peers {
+	for _, p := range s.layout.world.Peers { // FRR may still have routes to one that has another backend now
 		for _, ad := range ads {
 			nodes = append(nodes, s.objects.Overdue(p.Name, s.layout.prefix(ad, a))...)
 		}

@@ -168,9 +168,9 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 		out.Peers[p.Name] = accepted(findings)
 		ready := v.peerReady(p.Name, world.Fatal(findings), keepers[p.Name])
 		if p.FRRK8s {
-			ready = v.frrReady(p, ready)
+			ready = v.frrWritten(p, ready)
 		}
-		out.Peers[p.Name][v1alpha1.ConditionReady] = ready
+		out.Peers[p.Name][v1alpha1.ConditionReady] = v.withdrawn(p, ready)
 	}
 	clashes := v.BGP.Clashes()
 	for name, f := range frrk8s.Inexpressible(v.World) {

@@ -13,10 +13,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// frrReady returns the verdict on a peer whose sessions frr-k8s has: what keeps objects from being written comes before
-// the state of the sessions, which is otherwise, and routes that stay are added.
-func (v *Builder) frrReady(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
-	verdict := v.frrWritten(p, otherwise)
+// withdrawn adds the routes that FRR has not withdrawn to the verdict on a peer, whose backend may be another one now.
+func (v *Builder) withdrawn(p *world.Peer, verdict kube.Verdict) kube.Verdict {
 	if why := v.FRR.NotWithdrawn(p.Name); why != "" {
 		if verdict.Status == metav1.ConditionTrue {
 			verdict.Status, verdict.Reason = metav1.ConditionFalse, v1alpha1.ReasonNotWithdrawn
@@ -26,7 +24,8 @@ func (v *Builder) frrReady(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
 	return verdict
 }
 
-// frrWritten returns what keeps objects of a peer from being written, otherwise the state of its sessions.
+// frrWritten returns what keeps objects of a peer with backend FRRK8s from being written, otherwise the state of its
+// sessions.
 func (v *Builder) frrWritten(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
 	if v.BGP.Off() != "" || otherwise.Reason == v1alpha1.ReasonInvalid {
 		return otherwise

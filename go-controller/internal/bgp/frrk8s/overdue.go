@@ -3,11 +3,14 @@
 package frrk8s
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -37,26 +40,36 @@ type route struct {
 	prefix     netip.Prefix
 }
 
-// findLate returns, by peer and prefix, the nodes that advertise what no object for them is to have. Peers may
-// be the same neighbor of different nodes; what a node advertises to one is then late for the peer that selects it.
-func (r *renderer) findLate(peers []*world.Peer) map[string]map[netip.Prefix][]string {
+// findLate returns, by peer and prefix, the nodes of which FRR advertises what no object for them is to have. Peers may
+// be the same neighbor of different nodes; what a node advertises to one is then late for the peer that selects it. To
+// peers with another backend, FRR may still advertise what objects had for them before.
+func (r *renderer) findLate() map[string]map[netip.Prefix][]string {
 	neighbors, out := map[string][]*world.Peer{}, map[string]map[netip.Prefix][]string{}
-	for _, p := range peers {
+	for _, p := range r.world.Peers {
 		neighbors[p.NeighborID()] = append(neighbors[p.NeighborID()], p)
 	}
+	byFRR := func(p *world.Peer) bool { return p.FRRK8s }
 	for id, list := range neighbors {
-		late := r.lateWith(list[0], r.desired[id])
+		late := r.lateWith(list[0], cmp.Or(r.desired[id], bgp.NewPrefixSets()))
+		if !slices.ContainsFunc(list, byFRR) {
+			r.onlyPools(late)
+		}
 		if len(list) == 1 {
 			out[list[0].Name] = late
 			continue
 		}
+		rank := func(p *world.Peer, node string) (rank int) {
+			if _, selects := slices.BinarySearch(p.Nodes, node); selects {
+				rank = 2
+			}
+			if p.FRRK8s {
+				rank++
+			}
+			return rank
+		}
 		for _, p := range list {
 			other := func(node string) bool {
-				selects := func(o *world.Peer) bool {
-					_, is := slices.BinarySearch(o.Nodes, node)
-					return is
-				}
-				return !selects(p) && slices.ContainsFunc(list, selects)
+				return slices.ContainsFunc(list, func(o *world.Peer) bool { return rank(o, node) > rank(p, node) })
 			}
 			out[p.Name] = map[netip.Prefix][]string{}
 			for prefix, nodes := range late {
@@ -104,6 +117,22 @@ func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets) map[netip.Pr
 		r.withoutForeign(late)
 	}
 	return late
+}
+
+// onlyPools removes the prefixes without addresses of pools: FRR can have a session of others with the same router, whose
+// withdrawals are not ours to watch.
+func (r *renderer) onlyPools(late map[netip.Prefix][]string) {
+	if len(late) == 0 {
+		return
+	}
+	var b netipx.IPSetBuilder
+	for _, p := range r.world.Pools {
+		for _, is := range p.Ranges {
+			b.AddRange(is)
+		}
+	}
+	pools, _ := b.IPSet() // The only error is about invalid ranges, and a Pool has none.
+	maps.DeleteFunc(late, func(prefix netip.Prefix, _ []string) bool { return !pools.OverlapsPrefix(prefix) })
 }
 
 // withoutForeign removes the nodes to which objects of others give a prefix.
@@ -195,10 +224,11 @@ func (p *Plan) NotWithdrawn(peer string) string {
 	}
 	nodes := slices.Sorted(maps.Keys(first))
 	return "not withdrawn by " + world.Some(nodes, maxNamed) + ": node " + nodes[0] + " advertises " +
-		first[nodes[0]].String() + " although it should not"
+		first[nodes[0]].String() + " by FRR although it should not"
 }
 
-// Advertised returns the peers to which FRR on a node advertises prefixes that no object of others has, sorted.
+// Advertised returns the peers to which FRR on a node advertises prefixes that no object of others has, sorted; to peers
+// with another backend, those of pools.
 func Advertised(w *world.Snapshot, node string) []string {
 	at := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node })
 	if at < 0 || !w.FRR.Available() {
@@ -207,7 +237,7 @@ func Advertised(w *world.Snapshot, node string) []string {
 	r := &renderer{world: w}
 	var peers []string
 	for _, p := range w.Peers {
-		if !p.FRRK8s || !w.FRR.Established(w.Nodes[at], p) {
+		if !w.FRR.Established(w.Nodes[at], p) {
 			continue
 		}
 		late := map[netip.Prefix][]string{}
@@ -215,6 +245,9 @@ func Advertised(w *world.Snapshot, node string) []string {
 			late[prefix] = []string{node}
 		}
 		r.withoutForeign(late)
+		if !p.FRRK8s {
+			r.onlyPools(late)
+		}
 		if slices.ContainsFunc(slices.Collect(maps.Values(late)), func(l []string) bool { return len(l) > 0 }) {
 			peers = append(peers, p.Name)
 		}

@@ -5,6 +5,8 @@ package frrk8s_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +79,15 @@ func TestWithdrawalsOfTwinsAreTheirOwn(t *testing.T) {
 	plan = frrk8s.Render(w, l, &frrk8s.State{})
 	if plan.NotWithdrawn("tor") != "" || plan.NotWithdrawn("twin") == "" {
 		t.Errorf("tor: %q, twin: %q, want twin only", plan.NotWithdrawn("tor"), plan.NotWithdrawn("twin"))
+	}
+	// Our daemon is to have the session of all nodes of the twin, and of those of tor, which FRR has.
+	w.Nodes[3].NetworkUnavailable, twin.FRRK8s = false, false
+	twin.Nodes = append(slices.Clone(w.Peers[0].Nodes), twin.Nodes...)
+	l = bgp.Compute(w, ipam.Allocate(w, nil, layout.ShardOf), layout.ConfiguredShardOf)
+	plan = frrk8s.Render(w, l, &frrk8s.State{})
+	if plan.NotWithdrawn("tor") != "" || !strings.HasPrefix(plan.NotWithdrawn("twin"), "not withdrawn by n0002, n0003:") {
+		t.Errorf("tor: %q, twin: %q, want the other nodes of the twin only", plan.NotWithdrawn("tor"),
+			plan.NotWithdrawn("twin"))
 	}
 }
 

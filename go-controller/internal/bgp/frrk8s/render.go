@@ -65,14 +65,14 @@ type PeerPlan struct {
 	Dropped  map[netip.Prefix]bool
 }
 
-// Render computes the objects of all peers whose sessions frr-k8s has. It returns none unless all objects of frr-k8s
-// are known.
+// Render computes the objects of all peers whose sessions frr-k8s has, and what FRR has not withdrawn of all peers. It
+// returns none unless all objects of frr-k8s are known.
 func Render(w *world.Snapshot, l *bgp.Layout, state *State) *Plan {
 	plan := &Plan{Peers: map[string]*PeerPlan{}}
-	peers := l.FRRPeers()
-	if !w.FRR.Available() || len(peers) == 0 {
+	if !w.FRR.Available() {
 		return plan
 	}
+	peers := l.FRRPeers()
 	r := &renderer{world: w, layout: l, nodes: map[string]*nodeState{}, plan: plan,
 		hostnames: newHostnames(w.Nodes), desired: map[string]*bgp.PrefixSets{}}
 	r.readForeign(peers)
@@ -80,7 +80,7 @@ func Render(w *world.Snapshot, l *bgp.Layout, state *State) *Plan {
 	for _, p := range peers {
 		r.peer(p, &state.drains)
 	}
-	plan.late = r.findLate(peers)
+	plan.late = r.findLate()
 	state.note(plan, w.Now)
 	slices.SortFunc(plan.Objects, func(a, b Object) int { return cmp.Compare(a.Name, b.Name) })
 	return plan

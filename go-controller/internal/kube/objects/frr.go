@@ -13,9 +13,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// UsesFRR reports whether frr-k8s has the sessions of a BGPPeer.
+// UsesFRR reports whether FRR may have routes of ours: frr-k8s has the sessions of a BGPPeer, or runs on nodes, where a
+// BGPPeer may have had this backend before.
 func (o *Objects) UsesFRR() bool {
-	return slices.ContainsFunc(o.Peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s })
+	return len(o.FRRNodes) > 0 || slices.ContainsFunc(o.Peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s })
 }
 
 // frrNamespace returns the namespace of frr-k8s, empty if it is not known: that of the FRRConfigurations.
@@ -26,7 +27,7 @@ func (o *Objects) frrNamespace() string {
 	return ""
 }
 
-// frr returns what frr-k8s has; nil if no BGPPeer uses it. Whether the controller uses it is in its conditions. Secrets
+// frr returns what frr-k8s has; nil if it is not used. Whether the controller uses it is in its conditions. Secrets
 // are not read: those that FRRConfigurations and BGPPeers refer to are taken as present.
 func (o *Objects) frr() *world.FRR {
 	if !o.UsesFRR() {

@@ -206,8 +206,8 @@ const (
 	// (1,000). Namespaces have equal shares, in which those that are advertised already and then those of the oldest
 	// Services come first. On Services (Announced, False): an address is not among them.
 	ReasonTooManyRoutes = "TooManyRoutes"
-	// ReasonNotWithdrawn (Ready=False), on BGPPeers with backend FRRK8s: FRR on some nodes advertises routes that it
-	// should have withdrawn.
+	// ReasonNotWithdrawn (Ready=False), on BGPPeers whose backend is or was FRRK8s: FRR on some nodes advertises routes
+	// that it should have withdrawn.
 	ReasonNotWithdrawn = "NotWithdrawn"
 	// ReasonNodeSilent (Unknown), on Services (Announced), BGPPeers and BGPNodeStatuses (Ready): the sessions that
 	// nodes reported have expired. On Services also: the agent of the active gateway of an address does not report.
