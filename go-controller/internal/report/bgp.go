@@ -158,10 +158,13 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 	accepted := func(list []world.Finding) kube.Verdicts {
 		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.FindingsCondition(list)}
 	}
-	twins, keepers := v.BGP.Duplicates(), v.survey.SessionNodes()
+	twins, rivals, keepers := v.BGP.Duplicates(), frrk8s.Rivals(v.World), v.survey.SessionNodes()
 	for _, p := range v.World.Peers {
 		findings := p.Findings
 		if f, ok := twins[p.Name]; ok {
+			findings = append(slices.Clip(findings), f)
+		}
+		if f, ok := rivals[p.Name]; ok {
 			findings = append(slices.Clip(findings), f)
 		}
 		findings = append(slices.Clip(findings), v.FRR.Findings(p.Name)...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ type shared struct {
 	theirs frr.Router
 }
 
-// ofEachFRR runs a test with each FRR of this machine. The sites have the numbers from subnet on.
+// ofEachFRR runs a test with each FRR of this machine, which as a router helps in graceful restarts by default. The
+// sites have the numbers from subnet on.
 func ofEachFRR(t *testing.T, subnet int, test func(*testing.T, *shared)) {
 	t.Helper()
 	for i, prefix := range frr.Prefixes() {
@@ -47,7 +49,6 @@ func ofEachFRR(t *testing.T, subnet int, test func(*testing.T, *shared)) {
 					t.Error(err)
 				}
 			})
-			s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " bgp graceful-restart")
 			test(t, s)
 		})
 	}
@@ -144,6 +145,35 @@ func TestAnotherSpeakerComesLater(t *testing.T) {
 		if n := s.droppedByFRR(t, false); n != 0.0 && n != 1.0 {
 			t.Errorf("FRR's session was dropped %v times", n)
 		}
+	})
+}
+
+// Without graceful restart, the router refuses FRR on the node as long as it has our session, which stays as it is, and
+// has FRR's when ours has ended.
+func TestRouterRefusesAnotherSpeakerWithoutGracefulRestart(t *testing.T) {
+	t.Parallel()
+	ofEachFRR(t, 160, func(t *testing.T, s *shared) {
+		s.configure(t, s.neighbor(false, 2, nodeASN)...)
+		d := aloneIn(t, s.node, s.session("tor", false, 2))
+		ourID := s.host(false, 2).Addr().String()
+		before := s.awaitSession(t, false, 2, ourID)[dropped]
+		s.startTheirs(t, false, 2)
+		router := s.host(false, 1).Addr().String()
+		eventually(t, func(ctx context.Context) error {
+			var all map[string]map[string]any
+			if err := s.theirs.Show(ctx, "show bgp neighbors "+router+" json", &all); err != nil {
+				return err
+			}
+			if why := fmt.Sprint(all[router]["lastNotificationReason"]); !strings.HasPrefix(why, "Cease") {
+				return fmt.Errorf("FRR's session is %v, with the notification %s", all[router]["bgpState"], why)
+			}
+			return nil
+		})
+		if now := s.awaitSession(t, false, 2, ourID)[dropped]; now != before {
+			t.Errorf("the router lost our session: %v times, %v before", now, before)
+		}
+		kill(d.Cmd)
+		s.awaitSession(t, false, 2, theirID)
 	})
 }
 

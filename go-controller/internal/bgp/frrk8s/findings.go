@@ -105,3 +105,55 @@ func Inexpressible(w *world.Snapshot) map[string]world.Finding {
 	}
 	return out
 }
+
+// Rivals returns, by peer with sessions of our daemon, a finding if FRRConfigurations define the same session on a node.
+// A router has one session between two addresses, and which of the two it has depends on the router and on which comes
+// first. Of sessions of which only one has a source address it is not known whether they are the same.
+func Rivals(w *world.Snapshot) map[string]world.Finding {
+	out := map[string]world.Finding{}
+	if !w.FRR.Available() {
+		return out
+	}
+	for _, p := range w.Peers {
+		if p.FRRK8s {
+			continue
+		}
+		var objects []string
+		nodes := map[string]bool{}
+		for _, c := range w.FRR.Configurations {
+			if c.Peer != "" || !hasSession(&c.Spec, p) {
+				continue
+			}
+			before := len(nodes)
+			for _, n := range c.Nodes {
+				if _, both := slices.BinarySearch(p.Nodes, n); both {
+					nodes[n] = true
+				}
+			}
+			if len(nodes) > before {
+				objects = append(objects, objectName(c.Name))
+			}
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		effect := "without enableGracefulRestart, the router refuses FRR as long as our daemon has it"
+		if p.GracefulRestart {
+			effect = "the router closes that of our daemon when FRR connects"
+		}
+		out[p.Name] = world.Finding{Reason: v1alpha1.ReasonDuplicatePeer, Message: fmt.Sprintf("%s has the same session on "+
+			"%s: %s; use another sourceAddress or router, or backend: FRRK8s", world.Some(objects, maxNamed),
+			world.Some(slices.Sorted(maps.Keys(nodes)), maxNamed), effect)}
+	}
+	return out
+}
+
+// hasSession reports whether an object defines a session between the addresses of a peer.
+func hasSession(spec *frrapi.Spec, p *world.Peer) bool {
+	return slices.ContainsFunc(spec.BGP.Routers, func(r frrapi.Router) bool {
+		return r.VRF == "" && slices.ContainsFunc(r.Neighbors, func(n frrapi.Neighbor) bool {
+			source, _ := netip.ParseAddr(n.SourceAddress) // the zero Addr if there is none
+			return source.Unmap() == p.Source && same(&n.Session, p)
+		})
+	})
+}

@@ -230,7 +230,8 @@ const (
 	// ReasonNoNodes (False): nodeSelectors select no node, or no BGP session carries the IP family of an address. Also a
 	// reason of BGPPeers (Ready=False).
 	ReasonNoNodes = "NoNodes"
-	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes. False if no node is left.
+	// ReasonDuplicatePeer: an older BGPPeer has the same peer on the same nodes. False if no node is left. Or
+	// FRRConfigurations of others have the same session (True), and a router has only one of the two.
 	ReasonDuplicatePeer = "DuplicatePeer"
 	// ReasonDuplicateName (True): an older Community defines a name with a different value.
 	ReasonDuplicateName = "DuplicateName"
