@@ -38,8 +38,9 @@ const moving = "203.0.113.1/32"
 func TestServiceReachesARouter(t *testing.T) {
 	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "go", "ip", "bash", "python3", site.Reloader)...)
 	t.Parallel()
+	installed := frr.Prefixes() // The nodes have the FRR of the cache, as new as that of frr-k8s.
 	started, err := site.Start(t.Context(), site.Config{Root: "../../..", Nodes: 2, Debounce: "50", Poll: "1s",
-		Progress: os.Stderr})
+		FRR: installed[len(installed)-1], Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,7 @@ func TestServiceReachesARouter(t *testing.T) {
 	s.apply(t, service("late", "Cluster", "n1"))
 	s.awaitHops(t, "203.0.113.3/32", n1, n2) // FRR has loaded what was written before, too
 	s.awaitHops(t, moving, n1, n2)
+	s.reach(t, "203.0.113.3")
 	if n := lost.Load(); n > 0 {
 		t.Errorf("the router's kernel lost the route of MetalLB %d times", n)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -42,7 +41,7 @@ exec env --default-signal=HUP "$@"`
 
 // container returns the arguments that run a program in the mount namespace that it is in.
 func (n *Node) container(args ...string) []string {
-	return append([]string{"sh", "-c", inContainer, "sh", n.FRR.Dir, n.etc(), n.dir, frr.Prefix()}, args...)
+	return append([]string{"sh", "-c", inContainer, "sh", n.FRR.Dir, n.etc(), n.dir, n.FRR.Prefix}, args...)
 }
 
 // etc is the directory with FRR's configuration.

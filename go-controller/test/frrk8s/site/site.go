@@ -3,6 +3,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,9 @@ type Config struct {
 	// Debounce is how long frr-k8s waits for further changes, in milliseconds, and Poll after which time it reads the
 	// states of sessions again, as a duration of Go. Empty means as long as it does by default.
 	Debounce, Poll string
-	Progress       io.Writer
+	// FRR is the directory of the FRR on the nodes. The default is that of the router, [frr.Prefix].
+	FRR      string
+	Progress io.Writer
 }
 
 // Site is a cluster with frr-k8s and a router.
@@ -108,7 +111,8 @@ func Start(ctx context.Context, c Config) (_ *Site, err error) {
 // AddNode adds a node in a network namespace. Nothing is started.
 func (s *Site) AddNode(name, netns string) *Node {
 	dir := filepath.Join(s.Dir, name)
-	n := &Node{Name: name, site: s, FRR: frr.Router{Name: netns, Dir: filepath.Join(dir, "frr"), Netns: netns},
+	n := &Node{Name: name, site: s, FRR: frr.Router{Name: netns, Dir: filepath.Join(dir, "frr"), Netns: netns,
+		Prefix: cmp.Or(s.FRR, frr.Prefix())},
 		dir: filepath.Join(dir, "frr-k8s"), Config: filepath.Join(dir, "frr-k8s", "frr.conf")}
 	s.Nodes = append(s.Nodes, n)
 	return n
