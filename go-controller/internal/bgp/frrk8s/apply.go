@@ -47,17 +47,21 @@ func (c *Changes) Apply(to Writer) bool {
 			}
 		}
 	}
-	for _, o := range c.Put {
-		first := a.before(&o)
-		if !a.yield(first, o.Peer) {
-			a.wait(o.Name)
+	// Objects that need no other one to yield come first: an object that yields because of one node may have their
+	// prefixes for other nodes.
+	adds := c.Put[:len(c.Put)-len(c.loses)]
+	var yielding []Object
+	for _, o := range adds {
+		if len(a.before(&o)) > 0 {
+			yielding = append(yielding, o)
 			continue
 		}
-		is, next := c.next(&o, c.there[o.Name])
-		if !a.write(is, o.Name, next) && len(first) > 0 {
-			a.stuck[o.Peer] = true
-		}
+		a.write(write, o.Name, o)
 	}
+	for _, o := range yielding {
+		a.replace(&o)
+	}
+	a.lose(c.Put[len(adds):])
 	for i := range c.Yields {
 		a.yield([]*Yield{&c.Yields[i]}, c.there[c.Yields[i].Name].Peer)
 	}
@@ -72,7 +76,54 @@ func (c *Changes) Apply(to Writer) bool {
 	return a.done
 }
 
-// before returns the objects that have to yield before one is written.
+// replace writes an object after those that have to yield to it.
+func (a *application) replace(o *Object) {
+	first := a.before(o)
+	if !a.yield(first, o.Peer) {
+		a.wait(o.Name)
+		return
+	}
+	is, next := a.next(o, a.there[o.Name])
+	if !a.write(is, o.Name, next) && len(first) > 0 {
+		a.stuck[o.Peer] = true
+	}
+}
+
+// lose writes objects that lose something. Some of them get something else, and come before those that lose it. If
+// objects only exchange what they have, those of one node come first: the routes of few nodes are absent then.
+func (a *application) lose(objects []Object) {
+	pending := newLeft(objects)
+	for i := range objects {
+		pending.Add(objects[i].Name)
+	}
+	written := map[string]bool{}
+	for len(objects) > 0 {
+		var later []Object
+		for _, o := range objects {
+			if slices.ContainsFunc(pending.needing(a.there[o.Name]), func(by *Object) bool { return !written[by.Name] }) {
+				later = append(later, o)
+				continue
+			}
+			written[o.Name] = true
+			a.replace(&o)
+		}
+		if len(later) == len(objects) {
+			slices.SortStableFunc(later, func(o, p Object) int { return len(o.Nodes) - len(p.Nodes) })
+			now := 1
+			for now < len(later) && len(later[now].Nodes) == 1 {
+				now++
+			}
+			for _, o := range later[:now] {
+				written[o.Name] = true
+				a.replace(&o)
+			}
+			later = later[now:]
+		}
+		objects = later
+	}
+}
+
+// before returns the objects that have to yield before one is written: those that it is not admitted beside.
 func (a *application) before(o *Object) []*Yield {
 	var out []*Yield
 	if len(a.yields) == 0 {
@@ -80,7 +131,7 @@ func (a *application) before(o *Object) []*Yield {
 	}
 	add := func(yields []*Yield) {
 		for _, y := range yields {
-			if !a.gone[y] && !slices.Contains(out, y) {
+			if !a.gone[y] && !slices.Contains(out, y) && (y.Name == o.Name || !a.refused.admits(o, a.there[y.Name])) {
 				out = append(out, y)
 			}
 		}

@@ -114,9 +114,7 @@ func (r *refusals) nodes(c *world.FRRConfiguration) []string {
 			}
 			is, known := refused[want]
 			if !known {
-				merged := NewMerged(r.passwords)
-				is = !frrapi.Equal(want, session) && (merged.Add("", want) != nil || merged.Add("", session) != nil ||
-					password(want) != password(session))
+				is = r.contradict(want, session)
 				refused[want] = is
 			}
 			if is {
@@ -125,6 +123,29 @@ func (r *refusals) nodes(c *world.FRRConfiguration) []string {
 		}
 	}
 	return out
+}
+
+// contradict reports whether frr-k8s would refuse one of two sessions with the same neighbor of a node.
+func (r *refusals) contradict(a, b *frrapi.Spec) bool {
+	merged := NewMerged(r.passwords)
+	return !frrapi.Equal(a, b) && (merged.Add("", a) != nil || merged.Add("", b) != nil || password(a) != password(b))
+}
+
+// admits reports whether a desired object is admitted beside one that is there for some of its nodes.
+func (r *refusals) admits(o *Object, beside *world.FRRConfiguration) bool {
+	sessions := sessionsIn(&o.Spec)
+	for id, session := range sessionsIn(&beside.Spec) {
+		if want := sessions[id]; want != nil && r.contradict(want, session) {
+			return false
+		}
+	}
+	has := preferencesIn(&beside.Spec)
+	for key, want := range preferencesIn(&o.Spec) {
+		if value, also := has[key]; also && want != value {
+			return false
+		}
+	}
+	return true
 }
 
 // password returns the password in the only neighbor of an object. The webhook compares these, and takes a password in
