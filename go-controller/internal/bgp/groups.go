@@ -26,7 +26,7 @@ type Group struct {
 type Grouped struct {
 	// Groups are sorted by their nodes. A prefix with several attributes is in several groups.
 	Groups []Group
-	// Prefixes is the number of distinct prefixes, and Dropped are those beyond the limit, which are in no group.
+	// Prefixes is the number of distinct prefixes, and Dropped are those beyond a limit, which are in no group.
 	Prefixes int
 	Dropped  map[netip.Prefix]bool
 }
@@ -56,6 +56,12 @@ type source struct {
 	local bool
 }
 
+// use is what the nodes of an address of a Service depend on.
+type use struct {
+	ad     *world.Advertisement
+	family world.Family
+}
+
 // grouping computes a Grouped.
 type grouping struct {
 	layout *Layout
@@ -64,7 +70,9 @@ type grouping struct {
 	eligible map[world.Family][]string
 	lists    [][]string
 	numbers  map[string]int
-	sources  map[netip.Prefix][]source
+	// used are the numbers of lists for a Service, which may have thousands of addresses.
+	used    map[use]int
+	sources map[netip.Prefix][]source
 	// claims are the prefixes of each namespace, those of the oldest Services first.
 	claims map[string][]netip.Prefix
 	// splits are the nodes of each combination of sources.
@@ -78,12 +86,16 @@ type split struct {
 	ads   []*world.Advertisement
 }
 
-// Group returns the routes of a peer whose sessions frr-k8s has on some of its nodes, at most limit distinct prefixes
-// (withinLimit). Routes by gateways are left out: their next hop is not expressible. It does not compute
-// each node for each Service: Services with the same advertisements and nodes share the result.
-func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limit int) Grouped {
+// Limits bound the routes of a peer: its distinct prefixes, and for those whose nodes depend on endpoints, the sum of
+// the numbers of nodes.
+type Limits struct{ Prefixes, Local int }
+
+// Group returns the routes of a peer whose sessions frr-k8s has on some of its nodes, within limits. Routes by gateways
+// are left out: their next hop is not expressible. It does not compute each node for each Service: Services with the
+// same advertisements and nodes share the result.
+func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limits Limits) Grouped {
 	g := &grouping{layout: l, peer: p, eligible: map[world.Family][]string{}, numbers: map[string]int{},
-		sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{}, splits: map[string][]split{},
+		used: map[use]int{}, sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{}, splits: map[string][]split{},
 		unions: map[string]Attributes{}}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		for _, n := range nodes {
@@ -94,12 +106,15 @@ func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limit int) Grouped {
 		slices.Sort(g.eligible[f])
 	}
 	for _, s := range l.byAge() {
+		clear(g.used)
 		for _, a := range l.Advertised(s) {
 			g.add(s, a)
 		}
 	}
 	out := Grouped{Prefixes: len(g.sources)}
-	out.Dropped = g.withinLimit(limit)
+	out.Dropped = map[netip.Prefix]bool{}
+	g.limit(limits.Prefixes, func(netip.Prefix) int { return 1 }, out.Dropped)
+	g.limit(limits.Local, g.localNodes, out.Dropped)
 	groups := map[string]*Group{}
 	for prefix, sources := range g.sources {
 		for _, part := range g.split(sources) {
@@ -159,7 +174,11 @@ func (g *grouping) add(s *world.Service, a netip.Addr) {
 		if ad.ByGateway || !advertises(ad, g.peer.Name) || !g.layout.serves(s, f, "") {
 			continue
 		}
-		nodes := g.nodesOf(s, ad, f)
+		nodes, known := g.used[use{ad, f}]
+		if !known {
+			nodes = g.nodesOf(s, ad, f)
+			g.used[use{ad, f}] = nodes
+		}
 		if len(g.lists[nodes]) == 0 {
 			continue
 		}
@@ -174,14 +193,34 @@ func (g *grouping) add(s *world.Service, a netip.Addr) {
 	}
 }
 
-// withinLimit drops the prefixes that exceed a limit, and returns them. Namespaces that need most get an equal share:
-// one that stays below it loses nothing to another. In a namespace, prefixes that objects have now come first, and then
-// those of the oldest Services, so that an edit of an old Service withdraws no route. A prefix of several namespaces is
-// there if one of them has it within its share.
-func (g *grouping) withinLimit(limit int) map[netip.Prefix]bool {
-	dropped := map[netip.Prefix]bool{}
-	if len(g.sources) <= limit {
-		return dropped
+// localNodes returns the number of nodes of a prefix, 0 if they do not depend on endpoints.
+func (g *grouping) localNodes(prefix netip.Prefix) int {
+	everywhere := map[*world.Advertisement]bool{}
+	number := 0
+	for _, o := range g.sources[prefix] {
+		everywhere[o.ad] = everywhere[o.ad] || !o.local
+		number += len(g.lists[o.nodes])
+	}
+	for _, is := range everywhere {
+		if !is {
+			return min(number, len(g.eligible[world.FamilyOf(prefix.Addr())]))
+		}
+	}
+	return 0
+}
+
+// limit drops the prefixes whose cost exceeds a limit. Namespaces that need most get an equal share: one that stays
+// below it loses nothing to another. In a namespace, prefixes that objects have now come first, and then those of the
+// oldest Services, so that an edit of an old Service withdraws no route. A prefix of several namespaces is there if one
+// of them has it within its share.
+func (g *grouping) limit(limit int, cost func(netip.Prefix) int, dropped map[netip.Prefix]bool) {
+	costs, total := make(map[netip.Prefix]int, len(g.sources)), 0
+	for prefix := range g.sources {
+		costs[prefix] = cost(prefix)
+		total += costs[prefix]
+	}
+	if total <= limit {
+		return
 	}
 	there := g.layout.world.FRR.Prefixes(g.peer.Name)
 	needs := map[string]int{}
@@ -190,21 +229,26 @@ func (g *grouping) withinLimit(limit int) map[netip.Prefix]bool {
 		seen := map[netip.Prefix]bool{}
 		for _, prefix := range list {
 			switch {
-			case seen[prefix]:
+			case seen[prefix] || dropped[prefix]:
+				continue
 			case there[prefix.String()]:
 				now = append(now, prefix)
 			default:
 				others = append(others, prefix)
 			}
 			seen[prefix] = true
+			needs[namespace] += costs[prefix]
 		}
 		g.claims[namespace] = append(now, others...)
-		needs[namespace] = len(seen)
 	}
 	share, kept := plan.FairShare(needs, limit), map[netip.Prefix]bool{}
 	for _, list := range g.claims {
-		for _, prefix := range list[:min(share, len(list))] {
-			kept[prefix] = true
+		used := 0
+		for _, prefix := range list {
+			if used+costs[prefix] <= share {
+				used += costs[prefix]
+				kept[prefix] = true
+			}
 		}
 	}
 	for prefix := range g.sources {
@@ -213,7 +257,6 @@ func (g *grouping) withinLimit(limit int) map[netip.Prefix]bool {
 			delete(g.sources, prefix)
 		}
 	}
-	return dropped
 }
 
 // nodesOf returns the number of the list of nodes that may announce addresses of a Service by an advertisement.

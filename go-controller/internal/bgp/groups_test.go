@@ -3,6 +3,7 @@
 package bgp_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -51,12 +52,12 @@ func FuzzGroup(f *testing.F) {
 		l := compute(w)
 		for _, p := range l.FRRPeers() {
 			nodes := l.NodesOf(p)
-			all := l.Group(p, nodes, len(data)*100)
+			all := l.Group(p, nodes, bgp.Limits{Prefixes: len(data) * 100, Local: len(data) * 100})
 			got, want := routesOf(t, all.Groups), routesFor(l, p.Name, nodes)
 			if d := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("peer %s (-For +Group):\n%s", p.Name, d)
 			}
-			some, prefixes := l.Group(p, nodes, int(limit)), map[netip.Prefix]bool{}
+			some, prefixes := l.Group(p, nodes, bgp.Limits{Prefixes: int(limit), Local: math.MaxInt}), map[netip.Prefix]bool{}
 			for _, g := range some.Groups {
 				for prefix := range g.Routes {
 					prefixes[prefix] = true

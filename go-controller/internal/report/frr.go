@@ -47,8 +47,9 @@ func (v *Builder) frrWritten(p *world.Peer, otherwise kube.Verdict) kube.Verdict
 		return not(v1alpha1.ReasonFRRRefused, why)
 	}
 	if plan := v.FRR.Of(p.Name); len(plan.Dropped) > 0 {
-		return not(v1alpha1.ReasonTooManyRoutes, fmt.Sprintf("%d prefixes, and FRR is given at most %d, with equal "+
-			"shares of namespaces; advertise pools as aggregates (aggregationLength)", plan.Prefixes, frrk8s.MaxRoutes))
+		return not(v1alpha1.ReasonTooManyRoutes, fmt.Sprintf("%d of %d prefixes are not given to FRR: at most %d "+
+			"are, and %d prefixes x nodes of externalTrafficPolicy Local, with equal shares of namespaces; advertise pools as "+
+			"aggregates (aggregationLength)", len(plan.Dropped), plan.Prefixes, frrk8s.MaxRoutes, frrk8s.MaxLocalRoutes))
 	}
 	return otherwise
 }

@@ -115,3 +115,38 @@ func TestNamespacesShareTheLimit(t *testing.T) {
 		t.Errorf("%d prefixes", prefixes)
 	}
 }
+
+// A tenant whose Services have endpoints on all nodes multiplies its prefixes by the nodes. That is limited, and takes
+// nothing from other namespaces.
+func TestLocalRoutesAreLimited(t *testing.T) {
+	const nodes = 300
+	w := many(frrk8s.MaxRoutes, nodes)
+	var everywhere []int
+	for n := range nodes {
+		everywhere = append(everywhere, n)
+	}
+	for _, service := range w.Services {
+		endpointsOn(service, everywhere...)
+	}
+	theirs, cluster := w.Services[frrk8s.MaxRoutes-1], w.Services[frrk8s.MaxRoutes-2]
+	theirs.Key.Namespace, cluster.LocalPolicy = "bank", false
+	plan := render(w)
+	routes, has := 0, map[string]int{}
+	for _, o := range plan.Objects {
+		for _, p := range o.Spec.BGP.Routers[0].Prefixes {
+			has[p] += len(o.Nodes)
+			routes += len(o.Nodes)
+		}
+	}
+	if most := frrk8s.MaxLocalRoutes + nodes; routes > most || routes < most-2*nodes {
+		t.Errorf("%d prefixes x nodes, want about %d", routes, most)
+	}
+	for _, s := range []*world.Service{theirs, cluster} {
+		if got := has[netip.PrefixFrom(s.Assigned[0], 32).String()]; got != nodes {
+			t.Errorf("%s is advertised by %d nodes", s.Key, got)
+		}
+	}
+	if len(plan.Of("tor").Dropped) == 0 {
+		t.Error("no prefix is reported as dropped")
+	}
+}
