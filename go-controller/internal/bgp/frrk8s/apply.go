@@ -129,9 +129,14 @@ func (a *application) before(o *Object) []*Yield {
 	if len(a.yields) == 0 {
 		return nil
 	}
+	seen := map[*Yield]bool{}
 	add := func(yields []*Yield) {
 		for _, y := range yields {
-			if !a.gone[y] && !slices.Contains(out, y) && (y.Name == o.Name || !a.refused.admits(o, a.there[y.Name])) {
+			if a.gone[y] || seen[y] {
+				continue
+			}
+			seen[y] = true
+			if y.Name == o.Name || !a.refused.admits(o, a.there[y.Name]) {
 				out = append(out, y)
 			}
 		}
