@@ -3,6 +3,7 @@
 package api
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,6 +45,17 @@ func badObjects() map[string][]badCase {
 			{"VLAN 4095", subnets + "vlan: 4095", []string{"spec.vlan", "4095", "less than or equal to 4094"}},
 			{"no gateways", subnets + "gateways: {max: 0}", []string{"spec.gateways.max", "0"}},
 			{"too many shards", subnets + "gateways: {shards: 65}", []string{"spec.gateways.shards", "65"}},
+			{"no weight", subnets + "gateways: {preferred: [{preference: {}}]}",
+				[]string{"spec.gateways.preferred[0].weight", "Required"}},
+			{"weight 0", subnets + "gateways: {preferred: [{weight: 1, preference: {}}, {weight: 0, preference: {}}]}",
+				[]string{"spec.gateways.preferred[1].weight", "0", "greater than or equal to 1"}},
+			{"weight 101", subnets + "gateways: {preferred: [{weight: 101, preference: {}}]}",
+				[]string{"spec.gateways.preferred[0].weight", "101", "less than or equal to 100"}},
+			{"no preference", subnets + "gateways: {preferred: [{weight: 1}]}",
+				[]string{"spec.gateways.preferred[0].preference", "Required"}},
+			{"too many preferences", subnets + "gateways: {preferred: [" +
+				strings.Repeat("{weight: 1, preference: {}}, ", 17) + "]}",
+				[]string{"spec.gateways.preferred", "17", "at most 16"}},
 			{"detection too fast", subnets + "failover: {detectInterval: 10ms}",
 				[]string{"spec.failover.detectInterval", "10ms is no duration between 50ms and 10s"}},
 			{"detection without unit", subnets + "failover: {detectInterval: \"200\"}",
@@ -181,7 +193,7 @@ nodeSelectors: [{matchLabels: {rack: one}}]
 physicalNetwork: physnet_1
 vlan: 4094
 subnets: [{cidr: 10.50.0.0/24, gateway: 10.50.0.254}, {cidr: "fd00:50::/64", gateway: "fe80::1"}, {cidr: 192.0.2.0/31, gateway: 192.0.2.0}]
-gateways: {max: 3, shards: 8}
+gateways: {max: 3, shards: 8, preferred: [{weight: 100, preference: {matchLabels: {rack: one}}}]}
 failover: {detectInterval: 1.5s, multiplier: 5, preempt: true}`),
 		"peer, least": object("BGPPeer", "good", "myASN: 65000\npeerASN: 65001\npeerAddress: 10.0.0.1"),
 		"peer, all": object("BGPPeer", "good", `

@@ -11,6 +11,8 @@
 //     move to different other gateways.
 //   - The current gateway of a shard stays the first one as long as it is eligible, unless the domain sets preempt:
 //     neither a restart of the controller nor a gateway that returns moves anything.
+//   - Of equally fit gateways, the most preferred ones (gateways.preferred) precede the others, except the current one
+//     without preempt. What is said of all gateways here then holds for those that are equally preferred.
 //   - A draining gateway comes after those that don't drain, one whose agent is silent after both, and one that reports
 //     a fault last. If all gateways have the same state, nothing moves.
 //   - A gateway that was the first one of a shard and has not claimed it comes after those that have not failed to.

@@ -195,7 +195,8 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.addMissed(members, shard.ID.Index, w.ShardStates[shard.ID])
 		order = d.reporting(order, w.ShardStates[shard.ID])
 		if most := spec.MaxGateways; most > 0 {
-			if d.moveTarget(i) != "" {
+			if active := w.ShardStates[shard.ID].Active; d.moveTarget(i) != "" ||
+				d.Spec.Preempt && active != "" && active != order[0].Name {
 				most = max(most, 2) // the gateways before and after the move
 			}
 			order = order[:min(len(order), most)]

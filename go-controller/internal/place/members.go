@@ -207,6 +207,15 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			"%s",
 			strings.Join(d.withoutGuard, ", "))
 	}
+	names := make(map[string]bool, len(members))
+	for _, n := range members {
+		names[n.Name] = true
+	}
+	for i, p := range d.Spec.Preferred {
+		if !slices.ContainsFunc(p.Nodes, func(name string) bool { return names[name] }) {
+			warn("gateways.preferred[%d] matches no node that can be a gateway", i)
+		}
+	}
 	if out := len(d.Excluded); out > 0 {
 		what := "gateways"
 		if out == 1 {

@@ -53,7 +53,7 @@ func (d *Domain) moveTarget(index int) string {
 	return d.Spec.Move.Node
 }
 
-// withCurrent returns the order of a shard that moves on request with its current gateway in second place, or in first
+// withCurrent returns the order of a shard that moves, on request or because of preempt, with its current gateway in second place, or in first
 // place while the node joins the group. It is the gateway until its successor has claimed the shard, and stays it if
 // that fails, so it must not leave the group before, even if the group then has more than gateways.max members.
 func (d *Domain) withCurrent(order, members []*world.Node, c world.ShardState) []*world.Node {
@@ -62,7 +62,7 @@ func (d *Domain) withCurrent(order, members []*world.Node, c world.ShardState) [
 		return order
 	}
 	others := slices.DeleteFunc(order[1:], func(n *world.Node) bool { return n == members[i] })
-	if d.Spec.Move.Joining {
+	if d.Spec.Move != nil && d.Spec.Move.Joining && !d.Spec.Preempt {
 		return slices.Concat([]*world.Node{members[i]}, order[:1], others)
 	}
 	return slices.Concat(order[:1], []*world.Node{members[i]}, others)

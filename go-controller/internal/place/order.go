@@ -4,6 +4,7 @@ package place
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -37,8 +38,9 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		}
 	}
 	orders := make([][]*world.Node, len(d.seeds))
+	preference := d.preference()
 	for _, group := range groups {
-		for i, ranks := range order(weight, group, first, d.Spec.MaxGateways) {
+		for i, ranks := range order(weight, tiers(members, group, preference), first, d.Spec.MaxGateways) {
 			for _, j := range ranks {
 				orders[i] = append(orders[i], members[j])
 			}
@@ -46,7 +48,7 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 	}
 	for i := range orders {
 		state := shardStates[world.ShardID{Domain: d.Spec.Name, Index: i}]
-		if d.moveTarget(i) != "" {
+		if d.moveTarget(i) != "" || d.Spec.Preempt && len(orders[i]) > 0 {
 			orders[i] = d.withCurrent(orders[i], members, state)
 		}
 		if n := d.immovable(members, state); n != nil {
@@ -59,6 +61,31 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		}
 	}
 	return orders
+}
+
+// preference returns how much the domain prefers each node that one of its preferences matches.
+func (d *Domain) preference() map[string]int {
+	sum := map[string]int{}
+	for _, p := range d.Spec.Preferred {
+		for _, name := range p.Nodes {
+			sum[name] += p.Weight
+		}
+	}
+	return sum
+}
+
+// tiers divides members, given by index, by preference, the most preferred ones first.
+func tiers(members []*world.Node, group []int, preference map[string]int) [][]int {
+	equals := map[int][]int{}
+	for _, i := range group {
+		p := preference[members[i].Name]
+		equals[p] = append(equals[p], i)
+	}
+	var out [][]int
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(equals))) {
+		out = append(out, equals[p])
+	}
+	return out
 }
 
 // notMissing returns the members that have not failed to claim a shard, or all if each has.
@@ -161,18 +188,32 @@ func Handover(to string, c world.ShardState) world.Handover {
 // noMember is the index of no node.
 const noMember = -1
 
-// order returns for each shard all nodes in order of preference. At every rank the shards are distributed evenly over
-// the nodes. The shards of one node are distributed evenly over the others at the next rank, so that the shards of a
-// gateway that fails spread out. weight has a row per shard with one hash per node; nodes are indices. first[i] is
-// the node that comes first for shard i whatever the weights are, or no node. Only the first most ranks are computed;
-// 0 computes all.
-func order(weight [][]uint64, nodes, first []int, most int) [][]int {
+// order returns for each shard all nodes in order of preference. Nodes of a tier precede those of the next one. At every
+// rank of a tier, the shards are distributed evenly over its nodes. The shards of one node are distributed evenly over
+// the others at the next rank, so that the shards of a gateway that fails spread out. weight has a row per shard with
+// one hash per node; nodes are indices. first[i] is the node that comes first for shard i whatever the tiers and the
+// weights are, or no node. Only the first most ranks are computed; 0 computes all.
+func order(weight [][]uint64, tiers [][]int, first []int, most int) [][]int {
 	o := ordering{weight: weight, maxRanks: most, ranks: make([][]int, len(weight))}
-	shards := make([]int, len(weight))
-	for i := range shards {
-		shards[i] = i
+	var free []int
+	held := map[int][]int{} // the shards of the nodes that precede a tier that is preferred to theirs
+	for i := range weight {
+		if first != nil && slices.ContainsFunc(tiers[min(1, len(tiers)):], func(tier []int) bool {
+			return slices.Contains(tier, first[i])
+		}) {
+			o.ranks[i] = []int{first[i]}
+			held[first[i]] = append(held[first[i]], i)
+			continue
+		}
+		free = append(free, i)
 	}
-	o.spread(shards, nodes, first)
+	for _, tier := range tiers {
+		o.spread(free, tier, first)
+		first = nil
+		for node, shards := range held {
+			o.spread(shards, excluding(tier, node), nil)
+		}
+	}
 	return o.ranks
 }
 
@@ -225,9 +266,9 @@ func (o *ordering) assignRank(shards, nodes, fixed []int) []int {
 	waiting := len(shards)
 	for i := range got {
 		got[i] = noMember
-		if fixed != nil && slices.Contains(nodes, fixed[i]) {
-			got[i] = fixed[i]
-			load[fixed[i]]++
+		if fixed != nil && slices.Contains(nodes, fixed[shards[i]]) {
+			got[i] = fixed[shards[i]]
+			load[got[i]]++
 			waiting--
 		}
 	}

@@ -43,7 +43,7 @@ func unevenness(counts map[int]int, nodes []int) int {
 func TestOrderFair(t *testing.T) {
 	for shards := 1; shards <= 12; shards++ {
 		for nodes := 2; nodes <= 10; nodes++ {
-			ranks := order(weights("fair", shards, nodes), upTo(nodes), nil, 0)
+			ranks := order(weights("fair", shards, nodes), [][]int{upTo(nodes)}, nil, 0)
 			first := map[int]int{}
 			for _, r := range ranks {
 				first[r[0]]++
@@ -78,7 +78,7 @@ func TestOrderKeepsAndSpreads(t *testing.T) {
 		shards, nodes := 1+r.IntN(12), 2+r.IntN(9)
 		w := weights(fmt.Sprint("kept", round), shards, nodes)
 		up := upTo(nodes)
-		ranks := order(w, up, nil, 0)
+		ranks := order(w, [][]int{up}, nil, 0)
 		for range 12 {
 			first := make([]int, shards)
 			for i := range first {
@@ -89,7 +89,7 @@ func TestOrderKeepsAndSpreads(t *testing.T) {
 			} else if len(up) > 1 {
 				up = excluding(up, gone)
 			}
-			ranks = order(w, up, first, 0)
+			ranks = order(w, [][]int{up}, first, 0)
 			expectKept(t, first, up, ranks)
 		}
 	}
@@ -134,10 +134,10 @@ func TestOrderStable(t *testing.T) {
 	for domain := range 40 {
 		for nodes := 3; nodes <= 10; nodes++ {
 			w := weights(fmt.Sprint(domain), 8, nodes)
-			all := order(w, upTo(nodes), nil, 3)
+			all := order(w, [][]int{upTo(nodes)}, nil, 3)
 			for gone := range nodes {
 				here := 0
-				for i, r := range order(w, excluding(upTo(nodes), gone), nil, 3) {
+				for i, r := range order(w, [][]int{excluding(upTo(nodes), gone)}, nil, 3) {
 					switch all[i][0] {
 					case gone:
 					case r[0]:
@@ -159,11 +159,57 @@ func TestOrderStable(t *testing.T) {
 	}
 }
 
+// Nodes of a tier precede those of the next one, and each tier is fair. The shards that stay on a node of a later tier
+// would move to different nodes of the first one.
+func TestOrderPreferred(t *testing.T) {
+	for shards := 2; shards <= 12; shards++ {
+		tiers, last := [][]int{{1, 3, 5}, {0, 4}, {2, 6}}, shards/2
+		first := make([]int, shards)
+		for i := range first {
+			first[i] = noMember
+			if i < last {
+				first[i] = 6
+			}
+		}
+		counts, successors := map[int]int{}, map[int]int{}
+		for i, r := range order(weights("preferred", shards, 7), tiers, first, 0) {
+			if sorted := slices.Sorted(slices.Values(r)); !slices.Equal(sorted, upTo(7)) {
+				t.Fatalf("order %v is not of all nodes", r)
+			}
+			rest := r
+			if i < last {
+				if r[0] != 6 {
+					t.Errorf("shard %d moves from node 6: %v", i, r)
+				}
+				successors[r[1]]++
+				rest = r[1:]
+			} else {
+				counts[r[0]]++
+			}
+			for _, tier := range tiers {
+				n := len(tier)
+				if slices.Contains(tier, 6) && i < last {
+					n--
+				}
+				for _, node := range rest[:n] {
+					if !slices.Contains(tier, node) {
+						t.Errorf("shard %d: node %d precedes a tier that is preferred to it: %v", i, node, r)
+					}
+				}
+				rest = rest[n:]
+			}
+		}
+		if u := max(unevenness(counts, tiers[0]), unevenness(successors, tiers[0])); u > 1 {
+			t.Errorf("%d shards: first gateways %v, successors of node 6 %v", shards, counts, successors)
+		}
+	}
+}
+
 func TestOrderBounded(t *testing.T) {
 	w := weights("bounded", 8, 50)
-	all := order(w, upTo(50), nil, 0)
+	all := order(w, [][]int{upTo(50)}, nil, 0)
 	for most := 1; most <= 50; most += 7 {
-		for i, r := range order(w, upTo(50), nil, most) {
+		for i, r := range order(w, [][]int{upTo(50)}, nil, most) {
 			if !slices.Equal(r, all[i][:most]) {
 				t.Errorf("the first %d gateways of shard %d are %v, want %v", most, i, r, all[i][:most])
 			}

@@ -166,10 +166,12 @@ type Domain struct {
 	MaxGateways int
 	// Shards is the number of failover units, 0 for the default.
 	Shards int
+	// Preferred are preferences among the nodes.
+	Preferred []Preference
 	// Detect is the BFD interval between gateways. DetectMultiplier is the number of packets that may be missed.
 	Detect           time.Duration
 	DetectMultiplier int
-	// Preempt lets a gateway that returns reclaim its shards.
+	// Preempt lets a gateway that returns reclaim its shards, and a more preferred one take over others.
 	Preempt bool
 	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
 	Announce time.Duration
@@ -187,6 +189,12 @@ type Domain struct {
 	// Served is the mode in the status of the domain: gateways may still answer that were programmed in it.
 	Served   ServingMode
 	Problems []string
+}
+
+// Preference adds Weight to how much a domain prefers each of Nodes, by name.
+type Preference struct {
+	Weight int
+	Nodes  []string
 }
 
 // Subnet is a subnet of a segment. Gateway is its next hop, the zero Addr for none.

@@ -241,6 +241,9 @@ func (s *Source) domain(i int) *world.Domain {
 		Name: fmt.Sprintf("d%d", i), Created: s.when(), Subnets: []world.Subnet{{Prefix: small}},
 		Nodes: []string{"n0", "n1", "n2"}, Shards: s.N(5), MaxGateways: s.N(4), Preempt: s.chance(3),
 	}
+	for range s.N(3) {
+		d.Preferred = append(d.Preferred, world.Preference{Weight: 1 + s.N(3), Nodes: []string{fmt.Sprintf("n%d", s.N(4))}})
+	}
 	if s.chance(2) {
 		d.Subnets[0].Gateway = s.addr(f)
 	}

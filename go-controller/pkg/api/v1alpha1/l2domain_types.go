@@ -166,6 +166,31 @@ type GatewaySet struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	Shards int32 `json:"shards,omitempty"`
+
+	// preferred are preferences among the nodes that can be gateways: of those that are fit, the nodes with the highest
+	// sum of the weights of matching preferences come first in each shard, and share the shards evenly. Nodes that no
+	// preference matches remain gateways, after the others. A shard whose gateway is fit moves to a more preferred one
+	// only with failover.preempt, or on request.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Preferred []PreferredGateways `json:"preferred,omitempty"`
+}
+
+// PreferredGateways is a preference for the nodes that a selector matches.
+type PreferredGateways struct {
+	// weight is added to the sum of each node that preference matches, 1 to 100.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Weight int32 `json:"weight"`
+
+	// preference selects nodes by label.
+	//
+	// +required
+	Preference metav1.LabelSelector `json:"preference"`
 }
 
 // Failover configures failure detection between gateways. OVN has one setting per cluster: the fastest domain
@@ -192,7 +217,8 @@ type Failover struct {
 	Multiplier int32 `json:"multiplier,omitempty"`
 
 	// preempt moves a shard back to its preferred gateway as soon as that gateway returns, at the cost of a second
-	// interruption. If false, the shard stays on the gateway that took over. Defaults to false.
+	// interruption, and to a gateway that gateways.preferred ranks higher. If false, the shard stays on the gateway that
+	// has it. Defaults to false.
 	//
 	// +optional
 	Preempt bool `json:"preempt,omitempty"`

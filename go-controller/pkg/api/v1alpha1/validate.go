@@ -98,6 +98,10 @@ func (d *L2Domain) Validate() field.ErrorList {
 	errs = append(errs, validateSubnets(spec.Child("subnets"), d.Spec.Subnets)...)
 	errs = append(errs, validateSelectors(spec.Child("ipAddressPoolSelectors"), d.Spec.IPAddressPoolSelectors)...)
 	errs = append(errs, validateSelectors(spec.Child("nodeSelectors"), d.Spec.NodeSelectors)...)
+	for i := range d.Spec.Gateways.Preferred {
+		at := spec.Child("gateways", "preferred").Index(i).Child("preference")
+		errs = append(errs, validateSelector(at, &d.Spec.Gateways.Preferred[i].Preference)...)
+	}
 	if i := d.Spec.Failover.DetectInterval; i != nil && (i.Duration < minDetectInterval ||
 		i.Duration > maxDetectInterval) {
 		errs = append(errs, field.Invalid(spec.Child("failover", "detectInterval"), i.Duration.String(),
@@ -200,9 +204,14 @@ func insideOne(entries []entry, r netipx.IPRange) bool {
 func validateSelectors(path *field.Path, selectors []metav1.LabelSelector) field.ErrorList {
 	var errs field.ErrorList
 	for i := range selectors {
-		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
-			errs = append(errs, field.Invalid(path.Index(i), metav1.FormatLabelSelector(&selectors[i]), err.Error()))
-		}
+		errs = append(errs, validateSelector(path.Index(i), &selectors[i])...)
 	}
 	return errs
+}
+
+func validateSelector(path *field.Path, selector *metav1.LabelSelector) field.ErrorList {
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error())}
+	}
+	return nil
 }

@@ -70,7 +70,8 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 	}}
 	domain := &L2Domain{Spec: L2DomainSpec{
 		PhysicalNetwork: "provider", VLAN: 4095, NodeSelectors: odd,
-		Subnets: []Subnet{{CIDR: "10.50.0.0/24", Gateway: "10.50.0.255"}, {CIDR: "192.0.2.0/31", Gateway: "192.0.2.1"}},
+		Subnets:  []Subnet{{CIDR: "10.50.0.0/24", Gateway: "10.50.0.255"}, {CIDR: "192.0.2.0/31", Gateway: "192.0.2.1"}},
+		Gateways: GatewaySet{Preferred: []PreferredGateways{{Weight: 1}, {Weight: 1, Preference: odd[0]}}},
 	}}
 	for want, got := range map[string]string{
 		`spec.addresses[1]: Invalid value: "223.255.255.0-224.0.0.1"`: pool.Validate().ToAggregate().
@@ -87,13 +88,15 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 			Error(),
 		`spec.nodeSelectors[0]`: domain.Validate().ToAggregate().
 			Error(),
+		`spec.gateways.preferred[1].preference`: domain.Validate().ToAggregate().
+			Error(),
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if n := len(domain.Validate()); n != 3 {
-		t.Errorf("%d errors of the domain, want 3: %v", n, domain.Validate())
+	if n := len(domain.Validate()); n != 4 {
+		t.Errorf("%d errors of the domain, want 4: %v", n, domain.Validate())
 	}
 }
 
