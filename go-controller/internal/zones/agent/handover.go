@@ -116,7 +116,7 @@ func (a *Agent) awaitOrders() {
 }
 
 // isLeaving reports whether the status of an L2Domain names a node as the active gateway of a shard, and says that the
-// node drains or that shards move on request.
+// node drains or that shards move, on request or from one that works because of preempt.
 func (p *published) isLeaving(id world.ShardID, node string) bool {
 	d := p.domains[id.Domain]
 	if d == nil || !slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
@@ -124,5 +124,6 @@ func (p *published) isLeaving(id world.ShardID, node string) bool {
 	}) {
 		return false
 	}
-	return isMoving(d) || slices.Contains(draining(d), node)
+	return isMoving(d) || slices.Contains(excluded(d, v1alpha1.ExcludedDraining), node) ||
+		d.Spec.Failover.Preempt && !slices.Contains(excluded(d, v1alpha1.ExcludedFaulty), node)
 }

@@ -123,7 +123,9 @@ func sameForZones(was, now *v1alpha1.L2Domain) bool {
 		slices.EqualFunc(was.Status.Shards, now.Status.Shards, func(a, b v1alpha1.ShardStatus) bool {
 			a.Addresses, b.Addresses = 0, 0
 			return equality.Semantic.DeepEqual(a, b)
-		}) && isMoving(was) == isMoving(now) && slices.Equal(draining(was), draining(now))
+		}) && isMoving(was) == isMoving(now) &&
+		slices.Equal(excluded(was, v1alpha1.ExcludedDraining), excluded(now, v1alpha1.ExcludedDraining)) &&
+		slices.Equal(excluded(was, v1alpha1.ExcludedFaulty), excluded(now, v1alpha1.ExcludedFaulty))
 }
 
 // isMoving reports whether shards of an L2Domain move on request.
@@ -131,11 +133,11 @@ func isMoving(d *v1alpha1.L2Domain) bool {
 	return d.Status.Move != nil && d.Status.Move.State == v1alpha1.MoveInProgress
 }
 
-// draining returns the nodes that drain according to the status of an L2Domain.
-func draining(d *v1alpha1.L2Domain) []string {
+// excluded returns the nodes that are excluded for a reason according to the status of an L2Domain.
+func excluded(d *v1alpha1.L2Domain, reason string) []string {
 	var names []string
 	for _, n := range d.Status.ExcludedNodes {
-		if n.Reason == v1alpha1.ExcludedDraining {
+		if n.Reason == reason {
 			names = append(names, n.Name)
 		}
 	}
