@@ -88,10 +88,6 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 			"addresses of these Services in a pool of their own, with serviceAllocation.serviceSelectors",
 			formatSelectors(in.ServiceSelectors))
 	}
-	if len(in.PreferredNodeSelectors) > 0 {
-		c.add(Warning, a.String(), "spec.preferredNodeSelectors", "have no equivalent: the shards of an L2Domain are "+
-			"divided among its gateways, and stay where they are. Use nodeSelectors if other nodes must not announce")
-	}
 	pools, selective := c.references(a.String(), "spec.ipAddressPools", kindPool, in.IPAddressPools)
 	c.layer2Pools[a.name] = pools
 	if !selective && len(in.IPAddressPoolSelectors) == 0 {
@@ -136,6 +132,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 	slices.Sort(pools)
 	c.domainPools[d.Name] = pools
 	c.selectPools(d, members, pools)
+	d.Spec.Gateways.Preferred = c.preferred(d.Name, members)
 	d.Spec.NodeSelectors = both(c.nodeSelectors(d.Name, members), c.speakerNodes)
 	return true
 }
@@ -191,6 +188,23 @@ func (c *conversion) nodeSelectors(domain string, members []*l2Advertisement) []
 	}
 	if every {
 		return nil
+	}
+	return all
+}
+
+// preferred returns the preferences of a domain, which are those of all its advertisements.
+func (c *conversion) preferred(domain string, members []*l2Advertisement) []v1alpha1.PreferredGateways {
+	var all []v1alpha1.PreferredGateways
+	for _, a := range members {
+		for i, p := range a.spec.PreferredNodeSelectors {
+			c.validSelectors(a.String(), fmt.Sprintf("spec.preferredNodeSelectors[%d].preference", i),
+				[]metav1.LabelSelector{p.Preference})
+			all = append(all, v1alpha1.PreferredGateways{Weight: p.Weight, Preference: p.Preference})
+		}
+	}
+	if len(all) > 0 {
+		c.add(Note, "segment "+domain, "", "preferredNodeSelectors become gateways.preferred of the L2Domain %s, for all its "+
+			"pools. Shards move to a more preferred node only with failover.preempt", domain)
 	}
 	return all
 }

@@ -80,7 +80,7 @@ func (s *l2AdvertisementSpec) selectsAll() bool {
 }
 
 type preferredNodeSelector struct {
-	Weight     int64                `json:"weight"`
+	Weight     int32                `json:"weight"`
 	Preference metav1.LabelSelector `json:"preference"`
 }
 
