@@ -95,8 +95,8 @@ type Limits struct{ Prefixes, Local int }
 // same advertisements and nodes share the result.
 func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limits Limits) Grouped {
 	g := &grouping{layout: l, peer: p, eligible: map[world.Family][]string{}, numbers: map[string]int{},
-		used: map[use]int{}, sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{}, splits: map[string][]split{},
-		unions: map[string]Attributes{}}
+		used: map[use]int{}, sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{},
+		splits: map[string][]split{}, unions: map[string]Attributes{}}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		for _, n := range nodes {
 			if _, hop := nextHop(p, n, unspecified(f)); hop && Carries(p, f) && !n.NetworkUnavailable {

@@ -72,8 +72,8 @@ func nextAnnouncement(pending []*pendingClaim) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// repeatCheck is how often held shards are looked up for announcements that are to be repeated, minRepeat the minimum time
-// between two of a shard, whatever the database says.
+// repeatCheck is how often held shards are looked up for announcements that are to be repeated, minRepeat the minimum
+// time between two of a shard, whatever the database says.
 const repeatCheck, minRepeat = 2 * time.Second, 10 * time.Second
 
 // repeats are the times at which the announcements of held shards are due again, by shard.
@@ -187,8 +187,8 @@ func (a *announcer) claimed(c ovn.Claim) {
 // announce sends a gratuitous ARP and an unsolicited neighbour advertisement for the router of a claimed shard on each
 // link of the bridge. It reports false if OVN has no port for the shard on a bridge yet. All addresses of a shard have
 // the MAC address of its router, before and after the claim, so these frames are sufficient for switches to learn the
-// new location. The node's own bridge is one of these switches and has learned that the shard is beyond the link, so its
-// MAC table is flushed.
+// new location. The node's own bridge is one of these switches and has learned that the shard is beyond the link, so
+// its MAC table is flushed.
 func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 	on, ok := a.networkOf(c)
 	if !ok {

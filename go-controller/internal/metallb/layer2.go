@@ -203,8 +203,8 @@ func (c *conversion) preferred(domain string, members []*l2Advertisement) []v1al
 		}
 	}
 	if len(all) > 0 {
-		c.add(Note, "segment "+domain, "", "preferredNodeSelectors become gateways.preferred of the L2Domain %s, for all its "+
-			"pools. Shards move to a more preferred node only with failover.preempt", domain)
+		c.add(Note, "segment "+domain, "", "preferredNodeSelectors become gateways.preferred of the L2Domain %s, for all "+
+			"its pools. Shards move to a more preferred node only with failover.preempt", domain)
 	}
 	return all
 }

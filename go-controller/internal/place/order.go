@@ -188,11 +188,11 @@ func Handover(to string, c world.ShardState) world.Handover {
 // noMember is the index of no node.
 const noMember = -1
 
-// order returns for each shard all nodes in order of preference. Nodes of a tier precede those of the next one. At every
-// rank of a tier, the shards are distributed evenly over its nodes. The shards of one node are distributed evenly over
-// the others at the next rank, so that the shards of a gateway that fails spread out. weight has a row per shard with
-// one hash per node; nodes are indices. first[i] is the node that comes first for shard i whatever the tiers and the
-// weights are, or no node. Only the first most ranks are computed; 0 computes all.
+// order returns for each shard all nodes in order of preference. Nodes of a tier precede those of the next one. At
+// every rank of a tier, the shards are distributed evenly over its nodes. The shards of one node are distributed evenly
+// over the others at the next rank, so that the shards of a gateway that fails spread out. weight has a row per shard
+// with one hash per node; nodes are indices. first[i] is the node that comes first for shard i whatever the tiers and
+// the weights are, or no node. Only the first most ranks are computed; 0 computes all.
 func order(weight [][]uint64, tiers [][]int, first []int, most int) [][]int {
 	o := ordering{weight: weight, maxRanks: most, ranks: make([][]int, len(weight))}
 	var free []int

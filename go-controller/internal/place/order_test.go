@@ -163,11 +163,11 @@ func TestOrderStable(t *testing.T) {
 // would move to different nodes of the first one.
 func TestOrderPreferred(t *testing.T) {
 	for shards := 2; shards <= 12; shards++ {
-		tiers, last := [][]int{{1, 3, 5}, {0, 4}, {2, 6}}, shards/2
+		tiers, staying := [][]int{{1, 3, 5}, {0, 4}, {2, 6}}, shards/2 // the first shards stay on node 6
 		first := make([]int, shards)
 		for i := range first {
 			first[i] = noMember
-			if i < last {
+			if i < staying {
 				first[i] = 6
 			}
 		}
@@ -176,32 +176,32 @@ func TestOrderPreferred(t *testing.T) {
 			if sorted := slices.Sorted(slices.Values(r)); !slices.Equal(sorted, upTo(7)) {
 				t.Fatalf("order %v is not of all nodes", r)
 			}
-			rest := r
-			if i < last {
-				if r[0] != 6 {
-					t.Errorf("shard %d moves from node 6: %v", i, r)
-				}
-				successors[r[1]]++
-				rest = r[1:]
-			} else {
+			if i >= staying {
 				counts[r[0]]++
+				expectTiers(t, r, tiers)
+				continue
 			}
-			for _, tier := range tiers {
-				n := len(tier)
-				if slices.Contains(tier, 6) && i < last {
-					n--
-				}
-				for _, node := range rest[:n] {
-					if !slices.Contains(tier, node) {
-						t.Errorf("shard %d: node %d precedes a tier that is preferred to it: %v", i, node, r)
-					}
-				}
-				rest = rest[n:]
+			if r[0] != 6 {
+				t.Errorf("shard %d moves from node 6: %v", i, r)
 			}
+			successors[r[1]]++
+			expectTiers(t, r[1:], [][]int{tiers[0], tiers[1], {2}})
 		}
 		if u := max(unevenness(counts, tiers[0]), unevenness(successors, tiers[0])); u > 1 {
 			t.Errorf("%d shards: first gateways %v, successors of node 6 %v", shards, counts, successors)
 		}
+	}
+}
+
+// expectTiers checks that an order consists of the nodes of each tier in turn.
+func expectTiers(t *testing.T, order []int, tiers [][]int) {
+	t.Helper()
+	rest := order
+	for _, tier := range tiers {
+		if got := slices.Sorted(slices.Values(rest[:len(tier)])); !slices.Equal(got, tier) {
+			t.Errorf("%v precede a tier that is preferred to them: %v", got, order)
+		}
+		rest = rest[len(tier):]
 	}
 }
 

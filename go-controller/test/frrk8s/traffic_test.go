@@ -34,7 +34,8 @@ func (s *fabric) reach(t *testing.T, addr string) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	batch(client, "link set lo up", "addr add 10.78.0.2/24 dev eth0", "link set eth0 up", "route add default via 10.78.0.1")
+	batch(client, "link set lo up", "addr add 10.78.0.2/24 dev eth0", "link set eth0 up",
+		"route add default via 10.78.0.1")
 	batch(tor, "addr add 10.78.0.1/24 dev client", "link set client up")
 	// A router hashes ports, too.
 	if out, err := exec.CommandContext(t.Context(), "ip", "netns", "exec", tor, "sh", "-c", "cd /proc/sys/net/ipv4 && "+

@@ -32,9 +32,9 @@ type application struct {
 	done  bool
 }
 
-// Apply makes the changes. It returns false if some failed or have to wait: no route is taken away as long as the object
-// that is to have it instead is not written. Where an object must yield first, others of its nodes follow at once, and
-// if these cannot be written, the peer's objects for other nodes stay.
+// Apply makes the changes. It returns false if some failed or have to wait: no route is taken away as long as the
+// object that is to have it instead is not written. Where an object must yield first, others of its nodes follow at
+// once, and if these cannot be written, the peer's objects for other nodes stay.
 func (c *Changes) Apply(to Writer) bool {
 	a := &application{Changes: c, to: to, yields: map[nodeNeighbor][]*Yield{},
 		named: map[string][]*Yield{}, gone: map[*Yield]bool{}, stuck: map[string]bool{}, put: map[string]bool{}, done: true}

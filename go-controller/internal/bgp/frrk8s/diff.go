@@ -46,6 +46,7 @@ func Diff(desired []Object, present *world.FRR) Changes {
 		}
 		out.there[c.Name] = c
 		switch reduced, is := out.refused.without(c); is {
+		case admitted:
 		case refusedEverywhere:
 			out.Yields = append(out.Yields, Yield{Name: c.Name})
 		case refusedInPart:

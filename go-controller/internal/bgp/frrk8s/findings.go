@@ -106,9 +106,9 @@ func Inexpressible(w *world.Snapshot) map[string]world.Finding {
 	return out
 }
 
-// Rivals returns, by peer with sessions of our daemon, a finding if FRRConfigurations define the same session on a node.
-// A router has one session between two addresses, and which of the two it has depends on the router and on which comes
-// first. Of sessions of which only one has a source address it is not known whether they are the same.
+// Rivals returns, by peer with sessions of our daemon, a finding if FRRConfigurations define the same session on a
+// node. A router has one session between two addresses, and which of the two it has depends on the router and on which
+// comes first. Of sessions of which only one has a source address it is not known whether they are the same.
 func Rivals(w *world.Snapshot) map[string]world.Finding {
 	out := map[string]world.Finding{}
 	if !w.FRR.Available() {

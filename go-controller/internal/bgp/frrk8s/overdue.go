@@ -119,8 +119,8 @@ func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets) map[netip.Pr
 	return late
 }
 
-// onlyPools removes the prefixes without addresses of pools: FRR can have a session of others with the same router, whose
-// withdrawals are not ours to watch.
+// onlyPools removes the prefixes without addresses of pools: FRR can have a session of others with the same router,
+// whose withdrawals are not ours to watch.
 func (r *renderer) onlyPools(late map[netip.Prefix][]string) {
 	if len(late) == 0 {
 		return
@@ -227,8 +227,8 @@ func (p *Plan) NotWithdrawn(peer string) string {
 		first[nodes[0]].String() + " by FRR although it should not"
 }
 
-// Advertised returns the peers to which FRR on a node advertises prefixes that no object of others has, sorted; to peers
-// with another backend, those of pools.
+// Advertised returns the peers to which FRR on a node advertises prefixes that no object of others has, sorted; to
+// peers with another backend, those of pools.
 func Advertised(w *world.Snapshot, node string) []string {
 	at := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node })
 	if at < 0 || !w.FRR.Available() {

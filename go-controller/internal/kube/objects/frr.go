@@ -16,7 +16,8 @@ import (
 // UsesFRR reports whether FRR may have routes of ours: frr-k8s has the sessions of a BGPPeer, or runs on nodes, where a
 // BGPPeer may have had this backend before.
 func (o *Objects) UsesFRR() bool {
-	return len(o.FRRNodes) > 0 || slices.ContainsFunc(o.Peers, func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s })
+	byFRR := func(p *v1alpha1.BGPPeer) bool { return p.Spec.Backend == v1alpha1.BackendFRRK8s }
+	return len(o.FRRNodes) > 0 || slices.ContainsFunc(o.Peers, byFRR)
 }
 
 // frrNamespace returns the namespace of frr-k8s, empty if it is not known: that of the FRRConfigurations.
