@@ -117,6 +117,10 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 				}
 				continue
 			}
+			if _, served := d.Layout.ShardOf(d.Allocation.PoolOf(a), a); was && !served {
+				p.requests[a] = probe{} // nothing announces it, and it is probed again before anything does
+				continue
+			}
 			is, hold := p.evaluate(d, a, last)
 			if is.guard != "" {
 				p.requests[a] = is
