@@ -106,7 +106,7 @@ var _ = Describe("kubectl slb explain of an address that BGP advertises", Ordere
 		Entry("a wrong password", fault{inject: routerBGP("wrong", lab.NodeASN), mend: routerBGP("right", lab.NodeASN),
 			link: "bgp n", cause: "check that both sides use the same password"}),
 		Entry("a wrong AS number", fault{inject: routerBGP("right", lab.NodeASN-1), mend: routerBGP("right", lab.NodeASN),
-			link: "bgp n1: WrongASN: ", cause: "node n1 has no session with BGPPeer tor"}),
+			link: "bgp n1, n2, n3: WrongASN: ", cause: "node n1 has no session with BGPPeer tor"}),
 		Entry("nodes that are excluded", fault{
 			inject: onNodes(func(ctx context.Context, node string) error { return cluster.Drain(ctx, node) }),
 			mend:   onNodes(func(ctx context.Context, node string) error { return cluster.Undrain(ctx, node) }),

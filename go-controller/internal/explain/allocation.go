@@ -45,8 +45,11 @@ func (p *path) addService() bool {
 			p.kubectl("get service %s -o yaml", s.Name)+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
 				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
 	case p.allocated == nil:
-		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+
-			": is one running, and does it serve Services without a class (--require-load-balancer-class)?",
+		why := ": is one running, and does it serve Services without a class (--require-load-balancer-class)?"
+		if ControllerSilent(p.objects, p.Now) != "" {
+			why = ", and none has renewed its Lease: none runs, or it can't reach the API server"
+		}
+		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+v1alpha1.ConditionAllocated+why,
 			printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()))
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
 		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service %s", s.Name))

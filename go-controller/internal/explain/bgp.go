@@ -101,7 +101,11 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 		if (r.Unknown || r.FRRReason == v1alpha1.ReasonProgramming) && bad == Broken {
 			link.State = Unknown
 		}
-		link.Message = fmt.Sprintf("%s is not advertised: %s", a, link.Message)
+		by := ""
+		if len(r.Idle) > 1 {
+			by, link.Object = " by "+joined(r.Idle), joined(r.Idle)
+		}
+		link.Message = fmt.Sprintf("%s is not advertised%s: %s", a, by, link.Message)
 	}
 	p.add(link)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"go4.org/netipx"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -153,10 +154,18 @@ func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
 	name := id.Name()
 	at := slices.IndexFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool { return int(s.Index) == id.Index })
 	if c := p.verdictOn(a, v1alpha1.ReasonNoGateway); c != nil {
+		p.add(Link{Name: LinkShard, Object: name, State: Unused, Message: "no gateway"})
 		p.addNoGateway(d, c)
 		return
 	}
+	ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
+	case at < 0 && ready != nil && ready.Reason == v1alpha1.ReasonNoGateway: // the condition names another address
+		p.add(Link{Name: LinkShard, Object: name, State: Unused, Message: "no gateway"})
+		if !slices.ContainsFunc(p.links, func(l Link) bool { return l.Name == LinkGateway && l.Object == d.Name }) {
+			p.addNoGateway(d, ready)
+		}
+		return
 	case p.verdictOn(a, v1alpha1.ReasonAddressConflict) != nil: // other addresses of the shard may have a gateway
 		p.add(Link{Name: LinkShard, Object: name, State: Unused, Message: "not announced"})
 		return
@@ -257,6 +266,14 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		link.Message += fmt.Sprintf("; of the %s of the shard, %s may be dead (the kubelet has stopped reporting)",
 			world.Count(len(s.Gateways), "gateway"), joined(dead))
 		link.Command = lookAt(dead[0])
+	default:
+		if at := slices.IndexFunc(s.Gateways, func(name string) bool {
+			return p.fault(name, d.Spec.PhysicalNetwork) != ""
+		}); at >= 0 {
+			standby, fault := s.Gateways[at], p.fault(s.Gateways[at], d.Spec.PhysicalNetwork)
+			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(standby, fault)
+			link.Message += fmt.Sprintf("; gateway %s can't take over: %s", standby, fault)
+		}
 	}
 	p.add(link)
 }

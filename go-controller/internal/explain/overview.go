@@ -92,6 +92,7 @@ const ReasonSessionsOutdated = "SessionsOutdated"
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	accepted := []string{v1alpha1.ConditionAccepted}
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
+	v.addLeader() // everything else may be out of date without it
 	v.addNodes()
 	for _, d := range sorted(o.Domains) {
 		v.addDomain(d)
@@ -107,7 +108,6 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	}
 	v.addStopped()
 	v.addServices()
-	v.addLeader()
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	v.out.Notes = append(v.foreignSubnets(), v.noLeader()...)
@@ -249,6 +249,7 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
 	var outdated []string
+	onlyDead := true
 	for _, n := range sorted(v.objects.NodeStatuses) {
 		for i := range n.Status.Sessions {
 			s := &n.Status.Sessions[i]
@@ -258,13 +259,18 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 			is.Sessions++
 			if s.State == v1alpha1.BGPEstablished && !isUnknown(n) {
 				is.Established++
+			} else if !v.unreachable(n.Name) {
+				onlyDead = false
 			}
 			if s.Outdated {
 				outdated = append(outdated, n.Name)
 			}
 		}
 	}
-	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(), nil)
+	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
+		func(f Finding) (Finding, bool) {
+			return f, f.Reason != v1alpha1.ReasonNodeSilent || !onlyDead // The findings of the Nodes say so.
+		})
 	if len(outdated) > 0 {
 		if is.State == OK {
 			is.State, is.Reason = Warning, ReasonSessionsOutdated
