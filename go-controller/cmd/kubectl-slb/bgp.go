@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -227,10 +228,17 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		if s.Backend == v1alpha1.BackendFRRK8s {
 			state += " (FRR)"
 		}
+		bfd, asn := cmp.Or(string(s.BFD), "-"), "-"
+		if s.Unknown != "" {
+			bfd = "-" // what it was says nothing about now
+		}
+		if s.PeerASN != 0 {
+			asn = strconv.FormatInt(s.PeerASN, 10)
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s", s.Node, s.Peer, s.PeerAddress, state, age(s.Since, now),
-			cmp.Or(string(s.BFD), "-"), s.AdvertisedIPv4, s.AdvertisedIPv6, age(s.Reported, now))
+			bfd, s.AdvertisedIPv4, s.AdvertisedIPv6, age(s.Reported, now))
 		if wide {
-			fmt.Fprintf(t, "\t%d\t%s\t%s", s.PeerASN, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
+			fmt.Fprintf(t, "\t%s\t%s\t%s", asn, cmp.Or(s.LocalAddress, "-"), cmp.Or(s.RouterID, "-"))
 		}
 		fmt.Fprintln(t)
 	}

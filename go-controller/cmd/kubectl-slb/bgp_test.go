@@ -57,9 +57,11 @@ func TestProblemsOfSessions(t *testing.T) {
 	up := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "192.0.2.1", State: v1alpha1.BGPEstablished}
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	old := metav1.NewTime(now.Add(-47 * time.Minute))
+	was := up
+	was.BFD = v1alpha1.BFDUp // not in the table: that was true when the node reported last
 	r := bgpReport{Routes: []explain.Route{}, Sessions: []nodeSession{{Node: "n1", BGPSession: down},
 		{Node: "n2", BGPSession: up}, {Node: "n3", BGPSession: down},
-		{Node: "n4", BGPSession: up, Unknown: "the node does not report", Reported: &old},
+		{Node: "n4", BGPSession: was, Unknown: "the node does not report", Reported: &old},
 		{Node: "n5", BGPSession: up, Draining: true}, {Node: "n6", BGPSession: up, Stopped: true}}}
 	const want = `NODE  PEER  ADDRESS    STATE                     SINCE  BFD  IPv4  IPv6  REPORTED
 n1    tor   192.0.2.1  Active                    -      -    0     0     -
@@ -78,6 +80,11 @@ No BGPAdvertisement selects an address of a Service.
 	var out bytes.Buffer
 	if r.print(&out, now, false, 0); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset() // A router that has sent no AS number has none.
+	if r.print(&out, now, true, 0); !strings.Contains(out.String(), "REPORTED  ASN  LOCAL ADDRESS  ROUTER ID\n") ||
+		!strings.Contains(out.String(), "-         -    -              -\n") {
+		t.Errorf("printed\n%s", out.String())
 	}
 	for want, r := range map[string]bgpReport{
 		"There is no BGPPeer":                                   {daemons: 3},
