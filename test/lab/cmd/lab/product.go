@@ -55,7 +55,7 @@ func product() []*cli.Command {
 			SkipFlagParsing: true,
 			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				if c.NArg() < 1 {
-					return errors.New("start-controller: want the program ovnkube-slb")
+					return errors.New("start-controller: want PROGRAM, such as _output/bin/ovnkube-slb")
 				}
 				program, err := filepath.Abs(c.Args().First())
 				if err != nil {
@@ -72,7 +72,7 @@ func product() []*cli.Command {
 			SkipFlagParsing: true,
 			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				if c.NArg() < 1 {
-					return errors.New("start-guards: want the program ovnkube-slb")
+					return errors.New("start-guards: want PROGRAM, such as _output/bin/ovnkube-slb")
 				}
 				program, err := filepath.Abs(c.Args().First())
 				if err != nil {
