@@ -207,15 +207,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			"%s",
 			strings.Join(d.withoutGuard, ", "))
 	}
-	names := make(map[string]bool, len(members))
-	for _, n := range members {
-		names[n.Name] = true
-	}
-	for i, p := range d.Spec.Preferred {
-		if !slices.ContainsFunc(p.Nodes, func(name string) bool { return names[name] }) {
-			warn("gateways.preferred[%d] matches no node that can be a gateway", i)
-		}
-	}
+	d.addUnmatched(members)
 	if out := len(d.Excluded); out > 0 {
 		what := "gateways"
 		if out == 1 {
@@ -226,6 +218,22 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 	}
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
 		warn("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)
+	}
+}
+
+// addUnmatched records the preferences that have no effect.
+func (d *Domain) addUnmatched(members []*world.Node) {
+	if len(d.Spec.Preferred) == 0 {
+		return
+	}
+	names := make(map[string]bool, len(members))
+	for _, n := range members {
+		names[n.Name] = true
+	}
+	for i, p := range d.Spec.Preferred {
+		if !slices.ContainsFunc(p.Nodes, func(name string) bool { return names[name] }) {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("gateways.preferred[%d] matches no node that can be a gateway", i))
+		}
 	}
 }
 
