@@ -164,10 +164,12 @@ func (t *twin) mayOwn(s *world.Service, a netip.Addr) bool {
 	return t.couldBeGiven(s, a) && !coolsDown && t.fits(s, a) && t.pays(p, s, a)
 }
 
-// pays reports whether the quota of a pool allows one more address.
+// pays reports whether the quota of a pool allows one more address, or the namespace has it, or will until no status
+// shows it.
 func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
-	shares := slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
-	return p.Quota == 0 || shares || t.spent(p, s.Key.Namespace) < p.Quota
+	has := t.leavesBehind(s.Key.Namespace)[a] ||
+		slices.ContainsFunc(t.keepers(a), func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace })
+	return p.Quota == 0 || has || t.spent(p, s.Key.Namespace) < p.Quota
 }
 
 // adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
