@@ -49,8 +49,8 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 	}
 	p.observeUnclaimed(w, nodes, gateways, active)
 	for shard, order := range gateways {
-		// Until a gateway has claimed the shard, the first one must have its addresses.
-		if active[shard] == nil && len(order) > 0 {
+		// Until a gateway has claimed the shard, the first one must have its addresses. Its Node may have been deleted.
+		if active[shard] == nil && len(order) > 0 && nodes[order[0]] != nil {
 			active[shard] = nodes[order[0]]
 		}
 		c := w.ShardStates[shard]

@@ -31,7 +31,7 @@ func TestObserveReportsEqualsObserve(t *testing.T) {
 		"n2": {}}
 	snapshot := func() *world.Snapshot {
 		w := &world.Snapshot{Now: time.Unix(2, 0), Domains: []*world.Domain{{Name: "lan",
-			Gateways: map[int][]string{0: {"n1", "n2"}, 1: {"n2", "n1"}}}}}
+			Gateways: map[int][]string{0: {"n1", "n2"}, 1: {"n2", "n1"}, 2: {"deleted"}}}}}
 		for _, name := range []string{"n1", "n2"} {
 			w.Nodes = append(w.Nodes, &world.Node{Name: name, Chassis: "c" + name, Agent: agents[name]})
 		}
