@@ -111,14 +111,16 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	for _, s := range d.Allocation.InOrder() {
 		for _, a := range d.Allocation.Services[s.Key].VIPs() {
 			last, was := before[a]
-			if !silent && d.World.Announced[a] || last.announced || !was && carried[a] {
+			switch {
+			case !silent && d.World.Announced[a] || last.announced:
 				if was {
 					p.keepAnnounced(d, a, last)
 				}
 				continue
-			}
-			if _, served := d.Layout.ShardOf(d.Allocation.PoolOf(a), a); was && !served {
-				p.requests[a] = probe{} // nothing announces it, and it is probed again before anything does
+			case isUnserved(d, a, was):
+				p.requests[a] = probe{} // nothing announces it, and it is probed before anything does
+				continue
+			case !was && carried[a]:
 				continue
 			}
 			is, hold := p.evaluate(d, a, last)
@@ -136,6 +138,15 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	}
 	p.startProbes(d.World.Now, order)
 	return holds
+}
+
+// isUnserved reports whether no gateway announces an address because its pool is in no L2Domain, or, of one that was
+// held, because its L2Domain does not serve it. Of another one that is not known: this process may not have observed
+// yet what serves it.
+func isUnserved(d *Decision, a netip.Addr, wasHeld bool) bool {
+	pool := d.Allocation.PoolOf(a)
+	_, served := d.Layout.ShardOf(pool, a)
+	return !served && (wasHeld || !d.Layout.HasDomain(pool, a))
 }
 
 // keepAnnounced retains the probe request for an announced address, so that late replies can be matched.

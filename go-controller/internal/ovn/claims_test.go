@@ -59,7 +59,8 @@ func TestClaimsAreReported(t *testing.T) {
 		mac := sb.sbctl(t, "--bare", "--columns=mac", "find", "Port_Binding",
 			fmt.Sprintf("logical_port=slb-lan-%d-ext", index))
 		if got.Shard != shard.ID || got.VLAN != 7 || got.Repeat != 30*time.Second ||
-			!strings.HasPrefix(mac, got.MAC.String()+" ") || len(got.Addrs) != len(shard.Anchors) || got.Addrs[0] != shard.Anchors[0].Addr() {
+			!strings.HasPrefix(mac, got.MAC.String()+" ") || len(got.Addrs) != len(shard.Anchors) ||
+			got.Addrs[0] != shard.Anchors[0].Addr() {
 			t.Errorf("reported %+v, want shard %d with %s", got, index, mac)
 		}
 	}

@@ -276,6 +276,9 @@ func (l *Layout) ConfiguredShardOf(pool string, a netip.Addr) (world.ShardID, bo
 	return d.shard(a), true
 }
 
+// HasDomain reports whether there is an L2Domain for an address of a pool, whatever its state is.
+func (l *Layout) HasDomain(pool string, a netip.Addr) bool { return l.domain(pool, a) != nil }
+
 func (d *Domain) shard(a netip.Addr) world.ShardID {
 	return world.ShardID{Domain: d.Spec.Name, Index: shardFor(d.seeds, a)}
 }
