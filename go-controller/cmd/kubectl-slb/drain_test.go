@@ -31,6 +31,7 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: "ovnkube-slb"}}
 	leader.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Minute)}
 	leader.Spec.LeaseDurationSeconds = new(int32(15))
+	leader.Spec.HolderIdentity = new("ovnkube-slb-7d4b9-x2x8z")
 	const shard = "shard lan/2 with 3 addresses, all of whose gateways drain"
 	for name, c := range map[string]struct {
 		cluster objects.Objects

@@ -353,6 +353,8 @@ func ControllerSilent(o *objects.Objects, now time.Time) string {
 		return ""
 	case l.Spec.RenewTime == nil:
 		return "no controller has ever renewed it: statuses may be out of date"
+	case l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "":
+		return "the controller that held it has stopped, and no other one holds it: statuses may be out of date"
 	case objects.Expired(l, now.Add(-clockSkew)):
 		return "no controller has renewed it since " + l.Spec.RenewTime.UTC().Format(time.RFC3339) +
 			": statuses may be out of date"

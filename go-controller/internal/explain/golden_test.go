@@ -52,7 +52,8 @@ type scenario struct {
 	state     decide.State
 	// pendingSince is since when ovn-northd has not translated the rows, the zero time if it has.
 	pendingSince time.Time
-	// leader is when the controller has renewed its Lease, "none" if there is no Lease, and empty for now.
+	// leader is when the controller has renewed its Lease, "released" if it has stopped, "none" if there is no Lease, and
+	// empty for now.
 	leader string
 	// denied are resources that the user must not read.
 	denied []string
@@ -71,7 +72,7 @@ type scenario struct {
 //	address         the address that TestAddressGolden explains
 //	from            the address of a client
 //	probes          what the user's machine observed: lines "ADDRESS:PORT [REASON MESSAGE]"
-//	leader          when the controller has renewed its Lease (RFC 3339), or none
+//	leader          when the controller has renewed its Lease (RFC 3339), released, or none
 //	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
@@ -166,11 +167,13 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 
 // lead adds the Lease of the controller.
 func (s *scenario) lead() error {
-	renewed := s.question.Now
+	renewed, holder := s.question.Now, "ovnkube-slb-7d4b9-x2x8z"
 	switch s.leader {
 	case "none":
 		return nil
 	case "":
+	case "released":
+		holder = ""
 	default:
 		var err error
 		if renewed, err = time.Parse(time.RFC3339, s.leader); err != nil {
@@ -178,7 +181,7 @@ func (s *scenario) lead() error {
 		}
 	}
 	s.Leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: objects.LeaderName},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("ovnkube-slb-7d4b9-x2x8z"), LeaseDurationSeconds: new(int32(2)),
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(2)),
 			RenewTime: new(metav1.NewMicroTime(renewed))}}
 	return nil
 }
