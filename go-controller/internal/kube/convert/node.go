@@ -49,6 +49,10 @@ const (
 	machineConfigDrains          = "drain-"
 )
 
+// nodeShutdown is in the message of the condition Ready, which is False, while a kubelet delays the shutdown of its node
+// until the Pods have ended (KEP-2000, pkg/kubelet/nodeshutdown). It is no failure: that kubelet works and says so.
+const nodeShutdown = "node is shutting down"
+
 // DefaultDrainTaints returns the keys of taints by which other components announce a node's outage: Kubernetes
 // (KEP-2268), medik8s' node maintenance operator, and the cluster autoscaler.
 func DefaultDrainTaints() []string {
@@ -176,6 +180,11 @@ func draining(n *corev1.Node, taints []string) string {
 	for _, t := range n.Spec.Taints {
 		if slices.Contains(taints, t.Key) {
 			return "taint " + t.ToString()
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, nodeShutdown) {
+			return "condition Ready: " + nodeShutdown
 		}
 	}
 	return ""
