@@ -186,8 +186,9 @@ func TestDaemonBesideFRR(t *testing.T) {
 		ofEachFRR(t, subnet, func(t *testing.T, s *shared) {
 			// The detection time is far longer than a busy machine stalls.
 			s.bfdProfile(t, &s.Router)
+			// FRR on the node listens on all addresses: it would take a connection of the router to ours for its own.
 			for host := 2; host <= 3; host++ {
-				s.configure(t, s.neighbor(v6, host, nodeASN, "bfd profile slow")...)
+				s.configure(t, s.neighbor(v6, host, nodeASN, "bfd profile slow", passive)...)
 			}
 			c := s.session("tor", v6, 2)
 			c.BFD = &bgp.BFD{Receive: time.Second, Transmit: time.Second, Multiplier: 20}
