@@ -49,8 +49,9 @@ const (
 	machineConfigDrains          = "drain-"
 )
 
-// nodeShutdown is in the message of the condition Ready, which is False, while a kubelet delays the shutdown of its node
-// until the Pods have ended (KEP-2000, pkg/kubelet/nodeshutdown). It is no failure: that kubelet works and says so.
+// nodeShutdown is in the message of the condition Ready, which is False, while a kubelet delays the shutdown of its
+// node until the Pods have ended (KEP-2000, pkg/kubelet/nodeshutdown). It is no failure: that kubelet works and says
+// so.
 const nodeShutdown = "node is shutting down"
 
 // DefaultDrainTaints returns the keys of taints by which other components announce a node's outage: Kubernetes
