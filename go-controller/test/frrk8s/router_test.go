@@ -250,15 +250,27 @@ func (s *fabric) drain(t *testing.T, stop func()) func() {
 	return stop
 }
 
-// edit edits a field in which all objects must agree: they are replaced, and none is refused.
+// edit edits a field in which all objects must agree: they are replaced, and none is refused. It returns when all that
+// were there are there again, so that a controller that is stopped then has nothing left to write.
 func (s *fabric) edit(t *testing.T) {
 	t.Helper()
+	before := s.generations(t)
 	s.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p",
 		`{"spec":{"holdTime":"300s","keepaliveTime":"100s"}}`)
 	await.True(t, "all objects edited", func() bool {
-		times := strings.Fields(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
-			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].holdTime}"))
-		return len(times) > 1 && slices.Equal(slices.Compact(times), []string{"5m0s"})
+		edited := map[string]string{}
+		for line := range strings.Lines(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-l",
+			frrapi.LabelPeer, "-o", `jsonpath={range .items[*]}{.metadata.name} `+
+				`{.spec.bgp.routers[*].neighbors[*].holdTime}{"\n"}{end}`)) {
+			name, holdTime, _ := strings.Cut(strings.TrimSpace(line), " ")
+			edited[name] = holdTime
+		}
+		for name := range before {
+			if edited[name] != "5m0s" {
+				return false
+			}
+		}
+		return len(edited) == len(before)
 	})
 	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
 }
