@@ -173,7 +173,7 @@ func madeByCI(t *testing.T, b block) {
 		prerequisites[m[1]] = append(strings.Fields(m[2]), strings.Fields(m[3])...)
 	}
 	var made []string
-	call := regexp.MustCompile(`(?m)^\s*(?:timed |later )?(?:nice -n \d+ )?make(?: -C \S+)?((?: [a-z][a-z0-9-]*\b)+)`)
+	call := regexp.MustCompile(`(?m)^\s*(?:beside )?(?:timed )?(?:nice -n \d+ )?make(?: -C \S+)?((?: [a-z][a-z0-9-]*\b)+)`)
 	for _, m := range call.FindAllStringSubmatch(string(ci), -1) {
 		for _, target := range strings.Fields(m[1]) {
 			made = append(append(made, target), prerequisites[target]...)
