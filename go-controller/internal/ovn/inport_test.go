@@ -86,7 +86,9 @@ func TestInPortsAreOnTheExternalSwitchesOfGateways(t *testing.T) {
 	if diff := cmp.Diff(written, stripped(nb.dump(t))); diff != "" {
 		t.Errorf("after the repair: %s", diff)
 	}
+	d.mu.Lock() // a check in the background may read it
 	d.topology = nil
+	d.mu.Unlock()
 	configure(t, d, &plan.Topology{Cluster: sharedTopology().Cluster})
 	prune(t, d)
 	if diff := cmp.Diff(bare, stripped(nb.dump(t))); diff != "" {
