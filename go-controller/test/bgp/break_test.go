@@ -105,6 +105,8 @@ func TestSessionReturns(t *testing.T) {
 		// lost is part of the error when the session ends, down is part of the error afterwards.
 		lost, down string
 		received   uint64 // NOTIFICATIONs
+		// hold is the hold time if its end is how the session is lost.
+		hold time.Duration
 	}{
 		{
 			name: "router killed", lost: "the connection was lost", down: "connection refused",
@@ -129,7 +131,7 @@ func TestSessionReturns(t *testing.T) {
 			back: func(t *testing.T, s *site) { s.configure(t, s.neighbor(true, 2, nodeASN)...) },
 		},
 		{
-			name: "link flaps", lost: "hold timer expired", down: "i/o timeout",
+			name: "link flaps", lost: "hold timer expired", down: "i/o timeout", hold: 3 * time.Second,
 			away: func(t *testing.T, s *site) { batch(t, s.Netns, "link set eth0 down") },
 			back: func(t *testing.T, s *site) {
 				batch(t, s.Netns, "link set eth0 up", fmt.Sprintf("addr replace %s dev eth0 nodad", s.host(true, 1)))
@@ -142,7 +144,9 @@ func TestSessionReturns(t *testing.T) {
 			s.configure(t, s.neighbor(c.v6, 2, nodeASN)...)
 			n := newNode(t, speaker.Options{})
 			session := s.session("tor", c.v6, 2)
-			session.Neighbor.Hold, session.Neighbor.Keepalive = 3*time.Second, time.Second
+			if c.hold > 0 {
+				session.Neighbor.Hold, session.Neighbor.Keepalive = c.hold, c.hold/3
+			}
 			session.Routes = s.routes(2, "203.0.113.1/32", "2001:db8:ffff::1/128")
 			prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
 			n.want(session)

@@ -61,7 +61,7 @@ func fields() []field {
 			name: "nothing but what a session must have",
 			neighbor: map[string]string{
 				"remoteAs": "64500", "localAs": "64512", "hostForeign": `"HOST"`, "remoteRouterId": `"HOST4"`, "portLocal": "179",
-				"bgpTimerHoldTimeMsecs": "9000", "bgpTimerKeepAliveIntervalMsecs": "3000",
+				"bgpTimerHoldTimeMsecs": "90000", "bgpTimerKeepAliveIntervalMsecs": "30000",
 				"gracefulRestartInfo.remoteGrMode": `"Disable"`,
 			},
 			path: map[string]string{

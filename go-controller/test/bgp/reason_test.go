@@ -63,6 +63,8 @@ func TestMaximumPrefixDampsTheSession(t *testing.T) {
 	n := newNode(t, speaker.Options{})
 	c := s.session("tor", false, 2)
 	c.Neighbor.IPv6 = false
+	// How long a session must last after those that did not depends on it.
+	c.Neighbor.Hold, c.Neighbor.Keepalive = 9*time.Second, 3*time.Second
 	const routes = 6 // FRR notices some more than the limit only
 	c.Routes = map[netip.Prefix]bgp.Attributes{}
 	for i := range routes {

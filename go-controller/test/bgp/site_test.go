@@ -74,7 +74,7 @@ func (s *site) base() []string {
 	return []string{
 		fmt.Sprintf("router bgp %d", routerASN),
 		" bgp router-id 10.255.0.1", " no bgp ebgp-requires-policy", " no bgp default ipv4-unicast",
-		" bgp bestpath as-path multipath-relax", " timers bgp 3 9",
+		" bgp bestpath as-path multipath-relax", " timers bgp 30 90",
 	}
 }
 
@@ -128,14 +128,14 @@ func (s *site) neighbor(v6 bool, n int, asn any, lines ...string) []string {
 	return all
 }
 
-// session returns a session of the node's host n with the router, for both families, with the shortest timers that
-// BGP allows.
+// session returns a session of the node's host n with the router, for both families. The hold time is far longer than a
+// busy machine stalls: a session ends before that only because of what a test does.
 func (s *site) session(name string, v6 bool, n int) bgp.Session {
 	return bgp.Session{
 		Peer: name,
 		Neighbor: bgp.Neighbor{
 			MyASN: nodeASN, PeerASN: routerASN, Addr: s.host(v6, 1).Addr(), Source: s.host(v6, n).Addr(), Port: 179,
-			Hold: 9 * time.Second, Keepalive: 3 * time.Second, Connect: 2 * time.Second,
+			Hold: 90 * time.Second, Keepalive: 30 * time.Second, Connect: 2 * time.Second,
 			RouterID: s.host(false, n).Addr(), IPv4: true, IPv6: true,
 		},
 	}

@@ -28,7 +28,7 @@ func TestBGPDisabledByMode(t *testing.T) {
 		Nodes: []*world.Node{{Name: "n1", External: []netip.Addr{own.Addr()}, Links: []netip.Prefix{own}}},
 		Peers: []*world.Peer{{Name: "tor", MyASN: nodeASN, PeerASN: routerASN, Addr: s.host(false, 1).Addr(),
 			Source: own.Addr(), Port: 179,
-			Hold: 9 * time.Second, Keepalive: 3 * time.Second, Connect: 2 * time.Second, Nodes: []string{"n1"}}},
+			Hold: 90 * time.Second, Keepalive: 30 * time.Second, Connect: 2 * time.Second, Nodes: []string{"n1"}}},
 		Advertisements: []*world.Advertisement{{Name: "far", Pools: []string{"far"}, Nodes: []string{"n1"}, Length4: 32,
 			Length6: 128}},
 		Services: []*world.Service{{

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
@@ -94,6 +95,7 @@ func TestUnnumberedInterfaceIsRecreated(t *testing.T) {
 	s := newSite(t, 31)
 	s.link(t, "un1", "eth1")
 	c := s.unnumbered(t, "un1", "eth1")
+	c.Neighbor.Hold, c.Neighbor.Keepalive = 9*time.Second, 3*time.Second // by whose end the session is lost
 	prefix := netip.MustParsePrefix("203.0.113.1/32")
 	c.Routes = map[netip.Prefix]bgp.Attributes{prefix: {}}
 	n := newNode(t, speaker.Options{})
