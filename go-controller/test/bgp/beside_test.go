@@ -60,13 +60,15 @@ func (s *shared) startTheirs(t *testing.T, v6 bool, host int, lines ...string) {
 	if err := s.theirs.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// FRR dials a neighbor a second after it is defined, and ends the session when it gets another source address. So the
+	// neighbor, the last line, has all that it needs from the start: vtysh may stall between two lines.
 	all := []string{fmt.Sprintf("router bgp %d", nodeASN), " bgp router-id " + theirID, " no bgp ebgp-requires-policy",
-		" bgp graceful-restart", " timers bgp 3 9"}
-	router := s.host(v6, 1).Addr()
+		" bgp graceful-restart", " timers bgp 30 90", " neighbor router peer-group"}
 	for _, line := range append([]string{fmt.Sprintf("remote-as %d", routerASN), "timers connect 1",
 		fmt.Sprintf("update-source %s", s.host(v6, host).Addr())}, lines...) {
-		all = append(all, fmt.Sprintf(" neighbor %s %s", router, line))
+		all = append(all, " neighbor router "+line)
 	}
+	all = append(all, fmt.Sprintf(" neighbor %s peer-group router", s.host(v6, 1).Addr()))
 	if err := s.theirs.Configure(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
