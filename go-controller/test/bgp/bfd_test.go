@@ -60,7 +60,11 @@ func TestBFDFollows(t *testing.T) {
 	n.want(c)
 	refusal(t, n, "tor", "check that this node is configured as a neighbor")
 	eventually(t, r.is())
-	s.configure(t, s.neighbor(false, 2, nodeASN)...)
+	// The node dials all the time. While vtysh activates one family after the other, it must not get a session: FRR would
+	// end that for the next family.
+	s.configure(t, s.neighbor(false, 2, nodeASN, "shutdown")...)
+	s.configure(t, fmt.Sprintf("router bgp %d", routerASN),
+		fmt.Sprintf(" no neighbor %s shutdown", s.host(false, 2).Addr()))
 	was := n.established(t, "tor")
 	watch := fmt.Sprintf("watch tor from %s to %s every ", s.host(false, 2).Addr(), s.host(false, 1).Addr())
 	eventually(t, r.is(watch+"100ms"))
