@@ -175,9 +175,13 @@ func TestFRRAndWeLeave(t *testing.T) {
 	t.Parallel()
 	n := newSite(t)
 	d, w := n.startBFDD(t), n.run(t, n.node)
-	target, peer := onLAN(lan6, 3, every(interval))
+	// The detection time is far longer than a busy machine stalls: a session that was down before does not say why it is.
+	const patient = 100
+	settings := every(interval)
+	settings.Multiplier = patient
+	target, peer := onLAN(lan6, 3, settings)
 	const configured = "fd66::3 local-address fd66::103"
-	d.configure(t, configured, timers(interval)...)
+	d.configure(t, configured, append(timers(interval), fmt.Sprintf("  detect-multiplier %d", patient))...)
 	w.Watch("peer", target)
 	w.awaitState(t, "peer", bfd.Up)
 	d.await(t, peer, "up", func(p bfddPeer) bool { return p.Status == "up" })
