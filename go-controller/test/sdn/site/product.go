@@ -32,8 +32,8 @@ import (
 // daemons. With leases of 2 s, an API server that waits for a processor for a second ends the leader's term.
 const machineNice = proc.Foremost / 2
 
-// leaderLimit limits the wait for a leader, which renews its Lease every 400 ms on an idle machine.
-const leaderLimit = 30 * time.Second
+// limit ends the waits for states that are never reached. It is that of test/await, which programs can't import.
+const limit = 2 * time.Minute
 
 // restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its
 // lease ends with status 1. A panic has status 2 and ends this, too.
@@ -57,7 +57,7 @@ func (s *Site) StartController(ctx context.Context, name string) (*proc.Process,
 // leads. An earlier read of the Lease may name a replica that has ended, or none.
 func (s *Site) Leader(ctx context.Context) (name string, err error) {
 	var before coordinationv1.LeaseSpec
-	err = Await(ctx, leaderLimit, func(ctx context.Context) error {
+	err = Await(ctx, limit, func(ctx context.Context) error {
 		lease, err := s.lease(ctx)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +93,7 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	// The API server needs a moment to apply admission policies to the new kinds.
-	if err := Await(ctx, time.Minute, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
+	if err := Await(ctx, limit, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
 		return nil, err
 	}
 	for i := 1; i <= o.Nodes; i++ {

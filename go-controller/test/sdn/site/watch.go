@@ -19,9 +19,6 @@ const askEvery = 50 * time.Millisecond
 // Sightings are the distinct MAC addresses that answered for each address, in the order of their first answers.
 type Sightings map[netip.Addr][]string
 
-// lastAnswer limits waiting for the answers to the final probes, which arrive at once on an idle machine.
-const lastAnswer = 5 * time.Second
-
 // hearing records the answers.
 type hearing struct {
 	mu     sync.Mutex
@@ -102,7 +99,7 @@ func watch(ctx context.Context, device string, addrs []netip.Addr, answered func
 		return nil, err
 	}
 	h.anew(addrs)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswer)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if err := errors.Join(ask(last, h.all), port.Close()); err != nil {
 		return nil, err
