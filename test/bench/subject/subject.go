@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
@@ -62,11 +62,11 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 	if err != nil {
 		return nil, err
 	}
-	health, err := freeAddress(ctx, "")
+	health, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress(ctx, health)
+	metrics, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +83,6 @@ func (c *Cluster) start(ctx context.Context, account, command string, flags ...s
 		return nil, err
 	}
 	return &Controller{p, health, metrics, c.scraper}, nil
-}
-
-// freeAddress returns an address other than taken: the kernel may choose the port of a closed listener again.
-func freeAddress(ctx context.Context, taken string) (string, error) {
-	for {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		if address, err := l.Addr().String(), l.Close(); err != nil || address != taken {
-			return address, err
-		}
-	}
 }
 
 // ready returns nil once the controller reports that it is ready.

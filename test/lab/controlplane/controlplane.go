@@ -214,6 +214,21 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 	return string(out), nil
 }
 
+// ServesKinds returns an error until the API server serves all its CustomResourceDefinitions, and kubectl knows them.
+// It is for a wait: kubectl wait alone fails for a definition that has no status yet, and the API server lists the
+// kinds of one some time after it is Established.
+func (c *ControlPlane) ServesKinds(ctx context.Context) error {
+	if _, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+		return err
+	}
+	names, err := c.Kubectl(ctx, "get", "crd", "-o", "jsonpath={.items[*].metadata.name}")
+	if err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "get", strings.ReplaceAll(names, " ", ","), "--all-namespaces")
+	return err
+}
+
 // Apply creates or updates the objects in the manifests, YAML or JSON, by server-side apply.
 func (c *ControlPlane) Apply(ctx context.Context, manifests string) error {
 	cmd := c.KubectlCommand(ctx, "apply", "--server-side", "--force-conflicts", "-f", "-")

@@ -135,6 +135,14 @@ func ownLoopback() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))})
 }
 
+// FreeAddress returns HOST:PORT for a server that a test starts later. Another process would have to guess the host
+// to take the port in the meantime: of an address that all share, the kernel gives a closed port to the next who asks.
+func FreeAddress() (string, error) {
+	host := ownLoopback()
+	port, err := freePort(host)
+	return netip.AddrPortFrom(host, port).String(), err
+}
+
 func freePort(addr netip.Addr) (uint16, error) {
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(addr, 0).String())
 	if err != nil {
