@@ -3,11 +3,15 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // This file has helpers that read what users see: Events, addresses and conditions.
@@ -34,11 +38,12 @@ func (c *cluster) addresses(t *testing.T, name string) []string {
 func (c *cluster) condition(t *testing.T, name, kind, reason string) metav1.Condition {
 	t.Helper()
 	var last *metav1.Condition
-	if !poll(func() bool {
+	await.NoError(t, name+": condition "+kind+" has reason "+reason, func(context.Context) error {
 		last = meta.FindStatusCondition(c.get(t, name).Status.Conditions, kind)
-		return last != nil && last.Reason == reason
-	}) {
-		t.Fatalf("%s: condition %s never had reason %s; it is %+v", name, kind, reason, last)
-	}
+		if last == nil || last.Reason != reason {
+			return fmt.Errorf("it is %+v", last)
+		}
+		return nil
+	})
 	return *last
 }

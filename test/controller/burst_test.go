@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // crowd is the number of Services in a burst. The pool has exactly one address per Service: a leaked address leaves a
@@ -47,7 +49,7 @@ type burst struct {
 // Service once the Service exists.
 func (c *cluster) burst(t *testing.T, from, to int, touch func(ctx context.Context, name string) error) *burst {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	b := &burst{}
 	var next atomic.Int32
@@ -121,7 +123,9 @@ func (b *burst) reach(t *testing.T, n int) {
 
 func (b *burst) wait(t *testing.T) {
 	t.Helper()
-	if err := b.creating.Wait(); err != nil {
+	ended := make(chan error, 1)
+	go func() { ended <- b.creating.Wait() }()
+	if err := await.Receive(t, "the creators of the burst end", ended); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
@@ -34,8 +35,6 @@ import (
 
 const (
 	manifests = "../../dist/manifests"
-	// patience is the timeout of each wait.
-	patience = time.Minute
 	// quietPeriod is how long nothing must be written before a test assumes a stable state. What a full pass writes last,
 	// up to ten seconds after changes of single Services, is awaited before (settled); a second lies between two writes to
 	// the same object.
@@ -74,12 +73,7 @@ func newCluster(t *testing.T) *cluster {
 		c.kubectl(t, "create", "namespace", namespace)
 	}
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
-	var kinds []string
-	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
-		"communities", "bgpnodestatuses", "serviceplans"} {
-		kinds = append(kinds, "crd/"+kind+".slb.k8s.ovn.org")
-	}
-	c.established(t, kinds...)
+	await.NoError(t, "our kinds are served", plane.ServesKinds)
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "rbac"))
 	if c.scraper, err = scrape.New(t.Context(), plane); err != nil {
 		t.Fatal(err)
@@ -98,15 +92,6 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// established waits until the CRDs are served. kubectl wait alone fails for a CRD that has no status yet.
-func (c *cluster) established(t *testing.T, crds ...string) {
-	t.Helper()
-	eventually(t, strings.Join(crds, ", ")+" served", func() bool {
-		_, err := c.plane.Kubectl(t.Context(), append([]string{"wait", "--for=condition=Established"}, crds...)...)
-		return err == nil
-	})
 }
 
 func (c *cluster) apply(t *testing.T, manifest string) {

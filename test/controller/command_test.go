@@ -7,20 +7,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
@@ -42,6 +42,9 @@ const (
 	// renewDeadline is the product's default, as is the lease duration: a leader survives an API server that gets no CPU
 	// time for seconds. Only the retry period is shorter, for tests that wait for the next leader.
 	renewDeadline = 10 * time.Second
+	// probeTimeout is how long a request for the health waits: like a kubelet's probe, not indefinitely. A process whose
+	// log is stuck may not answer.
+	probeTimeout = 15 * time.Second
 )
 
 // build returns the path of the controller.
@@ -131,11 +134,7 @@ func (c *cluster) runInto(t *testing.T, to *os.File, binary, name string, args .
 // end waits until the command has ended, and returns its result.
 func (c *command) end(t *testing.T) error {
 	t.Helper()
-	select {
-	case <-c.ended:
-	case <-time.After(patience):
-		t.Fatal("the command doesn't end")
-	}
+	await.Receive(t, "the command ends", c.ended)
 	return c.result
 }
 
@@ -146,25 +145,14 @@ func (c *command) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// given has the addresses that freeAddress returned: the kernel may choose the port of a closed listener again.
-var given sync.Map
-
-// freeAddress returns a different address on each call.
+// freeAddress returns an address that no other process of the machine takes, until it is used.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, again := given.LoadOrStore(address, true); !again {
-			return address
-		}
+	address, err := controlplane.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return address
 }
 
 // get returns the response of the command for a path, or the empty string on failure.
@@ -176,7 +164,7 @@ func (c *command) get(path string) string {
 		}
 		return body
 	}
-	client := http.Client{Timeout: patience / 4} // like a kubelet's probe, it does not wait indefinitely
+	client := http.Client{Timeout: probeTimeout}
 	response, err := client.Get("http://" + c.health + path)
 	if err != nil {
 		return ""

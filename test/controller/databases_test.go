@@ -106,6 +106,9 @@ func (o *ovn) serve(t *testing.T, name string) {
 	})
 }
 
+// timeout returns the option by which OVN's programs wait as long as the tests do.
+func timeout() string { return fmt.Sprintf("--timeout=%.0f", await.Limit.Seconds()) }
+
 // keys returns the ssl options of OVN's programs.
 func keys(e slb.Endpoint) []string {
 	if e.PrivateKey == "" {
@@ -127,8 +130,7 @@ func (o *ovn) sbctl(t *testing.T, args ...string) string {
 func (o *ovn) ctl(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	e := o.endpoint(name)
-	args = slices.Concat([]string{"--db=" + e.Address, fmt.Sprintf("--timeout=%.0f", await.Limit.Seconds())},
-		keys(e), args)
+	args = slices.Concat([]string{"--db=" + e.Address, timeout()}, keys(e), args)
 	var out, warnings strings.Builder // On a busy machine, OVN's tools write warnings.
 	var err error
 	eventually(t, "a server takes ovn-"+name+"ctl", func() bool {
@@ -210,7 +212,7 @@ func (o *ovn) allBackends(t *testing.T) map[string][]string {
 func (o *ovn) dump(t *testing.T) string {
 	t.Helper()
 	e := o.endpoint("nb")
-	tables := strings.Split(run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "-vconsole:off", "dump"},
+	tables := strings.Split(run(t, "ovsdb-client", slices.Concat([]string{timeout(), "-vconsole:off", "dump"},
 		keys(e), []string{e.Address, "OVN_Northbound"})...), "\n\n")
 	return strings.Join(slices.DeleteFunc(tables, func(table string) bool {
 		return strings.HasPrefix(table, "NB_Global table")

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// The kubelet restarts a container immediately after its first exit, and with increasing delays after further exits.
-const (
-	firstBackoff = 10 * time.Second
-	mostBackoff  = 5 * time.Minute
-)
+// backoff is the pause before a further life. The kubelet restarts a container immediately after its first exit, and
+// waits longer and longer after further exits, up to five minutes. That would be longer than any wait of a test: on a
+// machine on which the second life loses its lease, too, the third one would come too late.
+const backoff = time.Second
 
 // kept is an ovnkube-slb that is restarted whenever it ends, as by the kubelet.
 type kept struct {
@@ -56,7 +55,7 @@ func (k *kept) restart(t *testing.T, name string, stop <-chan struct{}) {
 			return
 		case <-time.After(wait):
 		}
-		wait = min(max(firstBackoff, 2*wait), mostBackoff)
+		wait = backoff
 		next := exec.Command(life.Path, life.Args[1:]...)
 		next.Stdout, next.Stderr = life.Stdout, life.Stderr
 		if err := next.Start(); err != nil {

@@ -22,6 +22,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // metalLB is a configuration of MetalLB for two segments' worth of addresses, and its controller.
@@ -227,8 +228,7 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 	const n = 50
 	c.kubectl(t, "apply", "-f", "testdata/metallb-kinds.yaml")
 	t.Cleanup(func() { c.kubectl(t, "delete", "-f", "testdata/metallb-kinds.yaml") })
-	c.established(t, "crd/ipaddresspools.metallb.io", "crd/l2advertisements.metallb.io", "crd/bgppeers.metallb.io",
-		"crd/bgpadvertisements.metallb.io", "crd/bfdprofiles.metallb.io", "crd/communities.metallb.io")
+	await.NoError(t, "MetalLB's kinds are served", c.plane.ServesKinds)
 	c.apply(t, metalLB)
 	want := c.allocated(t, n)
 	observed := c.watchAddresses(t, want)

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // plugin runs kubectl slb as a user does.
@@ -68,7 +69,7 @@ func (p *plugin) expect(t *testing.T, args string, code int, parts ...string) st
 func (p *plugin) timesOut(t *testing.T, args, state string, reset func(), parts ...string) {
 	t.Helper()
 	out := ""
-	for timeout := time.Second; timeout < patience; timeout *= 2 {
+	for timeout := time.Second; timeout < await.Limit; timeout *= 2 {
 		if reset != nil {
 			reset()
 		}

@@ -45,10 +45,10 @@ func (c *cluster) raft(t *testing.T) *ovn {
 			} else {
 				run(t, "ovsdb-tool", "join-cluster", file, schemaOf(db), peer, first)
 			}
-			_, port, _ := net.SplitHostPort(address)
-			o.member(t, name, append([]string{"ovsdb-server", file, "--remote=pssl:" + port + ":127.0.0.1",
+			host, port, _ := net.SplitHostPort(address)
+			o.member(t, name, append([]string{"ovsdb-server", file, "--remote=pssl:" + port + ":" + host,
 				"--unixctl=" + filepath.Join(o.dir, name+".ctl"), "-vsyslog:off"}, keys(e)...), address)
-			run(t, "ovsdb-client", slices.Concat([]string{"--timeout=30", "wait"}, keys(e),
+			run(t, "ovsdb-client", slices.Concat([]string{timeout(), "wait"}, keys(e),
 				[]string{"ssl:" + address, schemaOf(db), "connected"})...)
 			e.Address += ",ssl:" + address
 		}

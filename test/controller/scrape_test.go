@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -48,7 +49,7 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 		}, "process_start_time_seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, port, _ := net.SplitHostPort(freeAddress(t))
+			port := freePortOfAll(t)
 			process.start(t, "--metrics-bind-address=:"+port, "--metrics-enable-pprof")
 			address := net.JoinHostPort(machineAddress(t), port)
 			eventually(t, "metrics for authorized clients", func() bool {
@@ -95,6 +96,20 @@ func metricsNeedARight(t *testing.T, c *cluster) {
 			}
 		})
 	}
+}
+
+// freePortOfAll returns a port that is free on all addresses of the machine.
+func freePortOfAll(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // machineAddress returns an IPv4 address of this machine that other hosts can reach, or the loopback address if there

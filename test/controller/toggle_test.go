@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // openShiftKinds has the relevant parts of the two Network kinds of OpenShift.
@@ -34,7 +35,7 @@ func (c *cluster) openShift(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { c.kubectl(t, "delete", "--ignore-not-found", "crd", configKind, operatorKind) })
 	c.apply(t, openShiftKinds)
-	c.established(t, "crd/"+configKind, "crd/"+operatorKind)
+	await.NoError(t, "OpenShift's kinds are served", c.plane.ServesKinds)
 }
 
 // mode annotates the operator's object. An empty value removes the annotation.

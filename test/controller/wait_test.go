@@ -3,7 +3,9 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,53 +17,40 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	if !poll(ok) {
-		t.Fatalf("never: %s", what)
-	}
-}
-
-// poll polls until ok returns true, and reports whether it did within the timeout. It pauses as long as the last call
-// took, because the awaited processes need CPU time, too.
-func poll(ok func() bool) bool {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for asked := time.Now(); !ok(); asked = time.Now() {
-		select {
-		case <-deadline.C:
-			return false
-		case <-time.After(max(10*time.Millisecond, time.Since(asked))):
-		}
-	}
-	return true
+	await.True(t, what, ok)
 }
 
 // settled waits until the statuses of pools and domains are complete and nothing more is written, and returns the
 // counts.
 func (c *cluster) settled(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
-	lacking := ""
-	if !poll(func() bool {
-		lacking = c.incomplete(t)
-		return lacking == ""
-	}) {
-		t.Fatalf("statuses never agree with those of the Services: %s", lacking)
-	}
+	await.NoError(t, "the statuses agree with those of the Services", func(context.Context) error {
+		if lacking := c.incomplete(t); lacking != "" {
+			return errors.New(lacking)
+		}
+		return nil
+	})
 	return quiet(t, counts)
 }
 
-// quiet waits until nothing has been written for a while, and returns the counts.
+// quiet waits until nothing has been written for a while, and returns the counts. A machine that stands still for
+// seconds writes nothing meanwhile: of the time between two looks, no more than a step counts.
 func quiet(t *testing.T, counts func() [2]int) [2]int {
 	t.Helper()
-	last, since := counts(), time.Now()
+	const step = quietPeriod / 16
+	last, looked, still := counts(), time.Now(), time.Duration(0)
 	eventually(t, "nothing more is written", func() bool {
+		still += min(time.Since(looked), step)
+		looked = time.Now()
 		if now := counts(); now != last {
-			last, since = now, time.Now()
+			last, still = now, 0
 		}
-		return time.Since(since) > quietPeriod
+		return still > quietPeriod
 	})
 	return last
 }
