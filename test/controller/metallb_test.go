@@ -159,16 +159,18 @@ func ingressText(s *corev1.Service) string {
 }
 
 // watchAddresses watches the Services until the returned function is called, which returns all changes of addresses,
-// all writes that changed nothing, and the number of all writes.
+// all writes that changed nothing, and the number of all writes. It waits until the watch has delivered what the
+// Services are by then.
 func (c *cluster) watchAddresses(t *testing.T, want map[string]string) func() (problems []string, writes int) {
 	t.Helper()
 	list, err := c.client.CoreV1().Services(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := map[string]string{}
+	var mu sync.Mutex // guards what the watch has delivered
+	last, versions := map[string]string{}, map[string]string{}
 	for _, s := range list.Items {
-		last[s.Name] = contentOf(t, &s)
+		last[s.Name], versions[s.Name] = contentOf(t, &s), s.ResourceVersion
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
@@ -182,11 +184,13 @@ func (c *cluster) watchAddresses(t *testing.T, want map[string]string) func() (p
 	writes := 0
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		for e := range watcher.ResultChan() {
+		take := func(e watch.Event) {
+			mu.Lock()
+			defer mu.Unlock()
 			s, ok := e.Object.(*corev1.Service)
 			if !ok || e.Type != watch.Modified {
 				problems = append(problems, fmt.Sprintf("%s %v", e.Type, e.Object))
-				continue
+				return
 			}
 			writes++
 			if got := ingressText(s); got != want[s.Name] {
@@ -196,13 +200,31 @@ func (c *cluster) watchAddresses(t *testing.T, want map[string]string) func() (p
 			if is == last[s.Name] {
 				problems = append(problems, fmt.Sprintf("%s was written as it was: %s", s.Name, is))
 			}
-			last[s.Name] = is
+			last[s.Name], versions[s.Name] = is, s.ResourceVersion
+		}
+		for e := range watcher.ResultChan() {
+			take(e)
 		}
 		if ctx.Err() == nil {
 			problems = append(problems, "the watch ended")
 		}
 	})
 	return func() ([]string, int) {
+		t.Helper()
+		await.NoError(t, "the watch has delivered the last write", func(ctx context.Context) error {
+			list, err := c.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range list.Items {
+				if versions[s.Name] != s.ResourceVersion {
+					return fmt.Errorf("%s has version %s, the last event %s", s.Name, s.ResourceVersion, versions[s.Name])
+				}
+			}
+			return nil
+		})
 		cancel()
 		reading.Wait()
 		return problems, writes
@@ -262,11 +284,8 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 			t.Errorf("no %q in\n%s", line, out)
 		}
 	}
+	eventually(t, "each shard has a gateway port", func() bool { return len(o.gatewayPorts(t)) == 8 })
 	o.claim(t, "chassis-1")
-	eventually(t, "every shard is claimed", func() bool {
-		o.claim(t, "chassis-1")
-		return len(o.gatewayPorts(t)) == 8
-	})
 	c.allAnnounced(t, o, n)
 	for name := range want {
 		for _, ingress := range c.get(t, name).Status.LoadBalancer.Ingress {
