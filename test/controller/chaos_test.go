@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -221,15 +222,23 @@ func othersWriteInABurst(t *testing.T, c *cluster) {
 	s.nothingLeft(t)
 }
 
-// convergent checks that no address belongs to two Services any more. In between one may have.
+// convergent waits until each Service has an address and none belongs to two of them any more. In between one may have:
+// what the controller counts and what OVN has may be ahead of the status that takes the address from one of the two.
 func (s *scene) convergent(t *testing.T) {
 	t.Helper()
-	doubles := s.doubles()
-	for _, d := range doubles {
-		if !d.ended() {
-			t.Errorf("two Services still have one address: %v; it was had by %v", d, s.history(d.older))
+	var doubles []double
+	await.NoError(t, "each Service has an address of its own", func(context.Context) error {
+		doubles = s.doubles()
+		for _, d := range doubles {
+			if !d.ended() {
+				return fmt.Errorf("two Services have one address: %v; it was had by %v", d, s.history(d.older))
+			}
 		}
-	}
+		if n := s.holders(); n != crowd {
+			return fmt.Errorf("%d Services have an address, want %d", n, crowd)
+		}
+		return nil
+	})
 	most := 0
 	for _, n := range s.moves() {
 		most = max(most, n)
