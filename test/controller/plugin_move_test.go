@@ -3,11 +3,13 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // pluginMoves checks that move shows what moves, waits for the claim of the new gateway, and leaves no request behind.
@@ -44,10 +46,13 @@ func pluginMoves(t *testing.T, c *cluster) {
 	// No ovn-controller claims the shard in this test.
 	noRequest := func() {
 		t.Helper()
-		eventually(t, "a withdrawn request has no effect", first("n2"))
-		if got := get(annotation) + get("{.status.move}"); got != "" {
-			t.Errorf("left of the withdrawn request: %s", got)
-		}
+		// The status may still be from before the controller noticed the request.
+		await.NoError(t, "a withdrawn request has no effect", func(context.Context) error {
+			if left := get(annotation) + get("{.status.move}"); left != "" || !first("n2")() {
+				return fmt.Errorf("the first gateway is n2: %t, left of the request: %q", first("n2")(), left)
+			}
+			return nil
+		})
 	}
 	p.timesOut(t, "move "+ns+"/web --to n3", `node "n3" is not the first and active gateway of shard `+shard+" yet",
 		noRequest, moves, "the move has not completed within ")
@@ -57,7 +62,8 @@ func pluginMoves(t *testing.T, c *cluster) {
 	t.Cleanup(func() { <-moved })
 	go func() {
 		defer close(moved)
-		p.expect(t, "move "+ns+"/web --to n3", 0, moves, fmt.Sprintf("shard %s of L2Domain lan has moved to n3", shard))
+		p.expect(t, "move "+ns+"/web --to n3 --timeout "+await.Limit.String(), 0, moves,
+			fmt.Sprintf("shard %s of L2Domain lan has moved to n3", shard))
 	}()
 	eventually(t, "n3 is the first gateway", first("n3"))
 	o.claim(t, "chassis-3")

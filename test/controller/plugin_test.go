@@ -208,6 +208,8 @@ func pluginPlans(t *testing.T, c *cluster) {
 	p.expect(t, "plan --delete l2domain/absent", 1, "there is no such object")
 	c.kubectl(t, "apply", "-f", edit)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoDomain)
+	// The rows follow the status. If the next edit came before, the ports and their claims would stay.
+	eventually(t, "the domain has no gateway ports", func() bool { return len(o.gatewayPorts(t)) == 0 })
 	write(domain)
 	c.kubectl(t, "apply", "-f", edit)
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)

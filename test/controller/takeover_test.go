@@ -137,7 +137,7 @@ func standbyTakesOver(t *testing.T, c *cluster) {
 	c.allAnnounced(t, o, services+1) // and far
 	eventually(t, "n1 is the first gateway of each shard", func() bool {
 		first := c.kubectl(t, "get", "l2domains", "-o", "jsonpath={.items[*].status.shards[*].gateways[0]}")
-		return strings.Trim(first, "n1 ") == ""
+		return first != "" && strings.Trim(first, "n1 ") == ""
 	})
 	c.settled(t, func() [2]int { return [2]int{first.counter(t, writes), o.transactions(t)} })
 
