@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 )
@@ -70,6 +71,7 @@ func start(t *testing.T) *server {
 	t.Helper()
 	s := startEmpty(t)
 	s.install(t)
+	await.NoError(t, "our kinds are served", s.ServesKinds)
 	return s
 }
 

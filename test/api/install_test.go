@@ -224,9 +224,10 @@ func (s *server) testSDN(t *testing.T) {
 func (s *server) rulesReturn(ctx context.Context, t *testing.T) {
 	t.Helper()
 	bad := pool("typo", "[10.50.0.0/33]")
-	if err := s.create(ctx, bad); err != nil {
-		t.Errorf("the CRDs for OpenShift SDN have rules that its API servers refuse: %v", err)
-	}
+	await.NoError(t, "the CRDs for OpenShift SDN have no rules, which its API servers refuse", func(
+		context.Context) error {
+		return s.create(ctx, bad)
+	})
 	if _, err := s.Kubectl(ctx, "apply", "-k", filepath.Join(manifests, "crds")); err != nil {
 		t.Fatal(err)
 	}

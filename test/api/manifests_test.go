@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // openShift has the relevant parts of kinds of OpenShift. The fields of its SecurityContextConstraints are checked by
@@ -84,7 +86,7 @@ func podsOf(t *testing.T, all []*unstructured.Unstructured) []*corev1.Pod {
 // the Pods. Every image has the version of the bundle.
 func (s *server) testKustomizations(t *testing.T) {
 	s.kubectl(t, "apply", "-f", openShift)
-	s.kubectl(t, "wait", "--for=condition=Established", "crd/securitycontextconstraints.security.openshift.io")
+	await.NoError(t, "OpenShift's kinds are served", s.ServesKinds)
 	csv, err := os.ReadFile(filepath.Join(bundle, "manifests/ovnkube-slb.clusterserviceversion.yaml"))
 	if err != nil {
 		t.Fatal(err)

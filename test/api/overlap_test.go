@@ -24,7 +24,8 @@ exclude: [10.7.0.0/28]`)))
 	s.deleteAfter(t, "ipaddresspool", "old")
 	// The policy compares with the pools that the API server's own watch has delivered, shortly after each was stored.
 	await.True(t, "the policy knows the old pool", func() bool {
-		return s.create(t.Context(), pool("new", `[10.7.0.0/24]`)) != nil
+		err := s.create(t.Context(), pool("new", `[10.7.0.0/24]`))
+		return err != nil && strings.Contains(err.Error(), "of IPAddressPool old")
 	})
 
 	for _, c := range []struct {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
 // constraints are SecurityContextConstraints (security.openshift.io/v1), with the fields that ours set.
@@ -211,9 +213,13 @@ func (s *server) admits(t *testing.T, known map[string]*constraints, pod *corev1
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The authorizer observes the roles that were just applied by watches.
+	await.True(t, pod.Spec.ServiceAccountName+" may use SecurityContextConstraints "+required, func() bool {
+		return s.mayUse(t, pod, required)
+	})
 	for name := range known {
-		if may := s.mayUse(t, pod, name); may != (name == required) {
-			t.Errorf("%s may use SecurityContextConstraints %s: %t", pod.Spec.ServiceAccountName, name, may)
+		if name != required && s.mayUse(t, pod, name) {
+			t.Errorf("%s may use SecurityContextConstraints %s", pod.Spec.ServiceAccountName, name)
 		}
 	}
 	if wrong := c.violations(pod); len(wrong) > 0 {

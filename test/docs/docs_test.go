@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/program"
@@ -96,18 +97,17 @@ func start(t *testing.T) *cluster {
 			t.Error(err)
 		}
 	})
-	for _, args := range [][]string{
-		{"apply", "-f", root + "/test/controller/testdata/openshift-kinds.yaml"},
-		{"apply", "-f", root + "/test/controller/testdata/metallb-kinds.yaml"},
-		{"apply", "-f", "testdata/gateway-kinds.yaml"},
-		{"wait", "--for=condition=Established", "crd", "--all"},
-		{"apply", "-f", "testdata/cluster.yaml"},
-		{"apply", "-f", "testdata/metallb.yaml"},
-	} {
-		if _, err := plane.Kubectl(t.Context(), args...); err != nil {
-			t.Fatal(err)
+	apply := func(files ...string) {
+		for _, file := range files {
+			if _, err := plane.Kubectl(t.Context(), "apply", "-f", file); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	apply(root+"/test/controller/testdata/openshift-kinds.yaml", root+"/test/controller/testdata/metallb-kinds.yaml",
+		"testdata/gateway-kinds.yaml")
+	await.NoError(t, "the kinds of others are served", plane.ServesKinds)
+	apply("testdata/cluster.yaml", "testdata/metallb.yaml")
 	plugin, err := program.Path(t.Context(), "go-controller/cmd/kubectl-slb", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
