@@ -19,11 +19,11 @@ show() { # the command as a person would type it, then what it prints
 }
 reason="interrupted"
 fail() { reason=$*; exit 1; }
-await() { # await WHAT COMMAND...: until COMMAND succeeds, 30 s at most. What it prints last is what was seen.
-	local what=$1 deadline=$((SECONDS + 30))
+await() { # await WHAT COMMAND...: until COMMAND succeeds, 2 min at most, as in test/await. What it prints last was seen.
+	local what=$1 deadline=$((SECONDS + 120))
 	shift
 	until "$@" >"$work/seen" 2>&1; do
-		((SECONDS < deadline)) || fail "waited 30 s for: $what
+		((SECONDS < deadline)) || fail "waited 2 min for: $what
   $*
   saw: $(sed '1!s/^/    /' "$work/seen")"
 		read -rt 0.2 <> <(:) || true
