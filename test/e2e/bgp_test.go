@@ -78,11 +78,41 @@ func eventuallyServed(ctx context.Context, from string, addrs []netip.Addr) {
 	}
 }
 
-// established returns a function that gets the session state of a node.
+// established returns a function that gets the router ID and the session state of a node.
 func established(node string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		return cluster.Kubectl(ctx, "", "get", "bgpnodestatus", node, "-o", "jsonpath={.status.sessions[*].state}")
+		return cluster.Kubectl(ctx, "", "get", "bgpnodestatus", node, "-o",
+			"jsonpath={.status.routerID} {.status.sessions[*].state}")
 	}
+}
+
+// outdate marks the report of a daemon that has ended, by its router ID: the sessions in it may still be Established.
+func outdate(ctx context.Context, node string) {
+	GinkgoHelper()
+	kubectl(ctx, "", "patch", "bgpnodestatus", node, "--subresource=status", "--type=merge",
+		`-p={"status":{"routerID":"192.0.2.255"}}`)
+}
+
+// refreshed returns an error until the router has all routes of each session. Of a session that ends before, it would
+// delete the routes that are left of the one before (RFC 4724 section 4.2).
+func refreshed(ctx context.Context) error {
+	var all map[string]struct {
+		Restart struct {
+			Ended struct{ IPv4Unicast, IPv6Unicast bool } `json:"endOfRibRecv"`
+		} `json:"gracefulRestartInfo"`
+	}
+	if err := cluster.Router().Show(ctx, "show bgp neighbors json", &all); err != nil {
+		return err
+	}
+	if len(all) != len(cluster.Nodes) {
+		return fmt.Errorf("the router has %d neighbors", len(all))
+	}
+	for addr, n := range all {
+		if ended := n.Restart.Ended; !ended.IPv4Unicast || !ended.IPv6Unicast {
+			return fmt.Errorf("the router awaits routes of %s: %+v", addr, ended)
+		}
+	}
+	return nil
 }
 
 // nodeAddresses returns the gateway addresses of the named nodes, sorted like those of nextHops.
@@ -217,9 +247,12 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 				func() error { return cluster.KillGuard("n1") },
 				func() error { return cluster.StopGuard(ctx, "n1") },
 			} {
+				id := kubectl(ctx, "", "get", "bgpnodestatus", "n1", "-o", "jsonpath={.status.routerID}")
 				Expect(end()).To(Succeed())
+				outdate(ctx, "n1")
 				Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", guard)).To(Succeed())
-				Eventually(established("n1")).WithContext(ctx).Should(Equal("Established"))
+				Eventually(established("n1")).WithContext(ctx).Should(Equal(id + " Established"))
+				Eventually(refreshed).WithContext(ctx).Should(Succeed())
 				for i, vip := range vips {
 					Expect(nextHops(vip)(ctx)).To(Equal(all[i]))
 				}

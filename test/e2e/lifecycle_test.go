@@ -29,7 +29,7 @@ var _ = Describe("The northbound database", func() {
 			kubectl(ctx, "", "rollout", "status", "deployment/web", "--timeout=2m")
 			kubectl(ctx, "", "delete", "service", "web")
 			Eventually(func(ctx context.Context) (string, error) {
-				return cluster.NB(ctx, "--bare", "--columns=name", "find", "Load_Balancer",
+				return cluster.EachNB(ctx, "--bare", "--columns=name", "find", "Load_Balancer",
 					"external_ids:k8s.ovn.org/owner=default/web")
 			}).WithContext(ctx).Should(BeEmpty())
 			before := foreignRows(ctx)

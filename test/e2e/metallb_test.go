@@ -163,7 +163,7 @@ var _ = Describe("A migration from MetalLB", func() {
 				for _, node := range []string{"n1", "n2", "n3"} {
 					kubectl(ctx, "", "label", "node", node, label+"=true")
 					Expect(speakers.Stop(node)).To(Succeed())
-					Eventually(established(node)).WithContext(ctx).Should(Equal("Established"))
+					Eventually(established(node)).WithContext(ctx).Should(HaveSuffix(" Established"))
 					for i, a := range addrs {
 						Eventually(nextHops(a)).WithContext(ctx).Should(Equal(hops[i]))
 					}
