@@ -105,7 +105,7 @@ func (c *cluster) active(t *testing.T, node string) {
 func pluginExplains(t *testing.T, c *cluster) {
 	o, p := databases(t), c.plugin(t)
 	c.controller(t, o)
-	p.expect(t, "explain web -n "+ns, 1, `services "web" not found`)
+	p.expect(t, "explain web -n "+ns, 1, "no namespace has a Service of this name")
 	c.service(t, "web")
 	c.endpoints(t, "web", "10.244.1.10", "fd00:10:244:1::10")
 	c.condition(t, "web", v1alpha1.ConditionAllocated, v1alpha1.ReasonNoPool)

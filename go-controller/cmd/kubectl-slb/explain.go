@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -79,6 +80,9 @@ func (o *explainOptions) run(c *cli.Context, name string) error {
 	}
 	key := serviceKey(name, clients.namespace)
 	cluster, err := clients.load(c.Context, &key)
+	if apierrors.IsNotFound(err) { // only of the Service: load reports other kinds that are absent by its own text
+		return clients.notFound(c.Context, key)
+	}
 	if err != nil {
 		return err
 	}

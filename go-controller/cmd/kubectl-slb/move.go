@@ -93,7 +93,13 @@ func (o *moveOptions) run(c *cli.Context, name string) error {
 		return err
 	}
 	if cluster.Service(key) == nil {
-		return fmt.Errorf("service %s: not found", key)
+		var namespaces []string
+		for _, s := range cluster.Services {
+			if s.Name == key.Name {
+				namespaces = append(namespaces, s.Namespace)
+			}
+		}
+		return notFoundIn(key, namespaces)
 	}
 	moves, reason := preview.Move(cluster, key, o.to, rand.String(10), time.Now())
 	if reason != "" {
