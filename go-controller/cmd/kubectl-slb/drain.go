@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -190,26 +191,11 @@ func (o *drainOptions) show(c *cli.Context, before, after *objects.Objects, node
 	if o.force {
 		return nil
 	}
-	return refusal(node, changes.Losing(), preview.Staying(after, node, now))
-}
-
-// refusal returns why a node is not drained: Services that lose their last route, and those that stay on the node,
-// because it is the last gateway. It is nil if there are none.
-func refusal(node string, lose, stay []string) error {
-	const named = 5
-	var why []string
-	if n := len(lose); n > 0 {
-		why = append(why, fmt.Sprintf("%s would no longer be announced, because no other node advertises them: %s",
-			world.Count(n, "Service"), world.Some(lose, named)))
+	most := maxRefused
+	if o.format == formatWide {
+		most = math.MaxInt
 	}
-	if n := len(stay); n > 0 {
-		why = append(why, fmt.Sprintf("%s would stay on it, because all gateways of their L2Domain drain: %s",
-			world.Count(n, "Service"), world.Some(stay, named)))
-	}
-	if len(why) == 0 {
-		return nil
-	}
-	return fmt.Errorf("node %s is not drained: %s; --force drains it all the same", node, strings.Join(why, "; "))
+	return refusal(node, changes.Losing(), preview.Staying(after, node, now), most)
 }
 
 func (o *drainOptions) drain(c *cli.Context, name string) error {

@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,7 +48,7 @@ func drained(services int, nodes ...string) *apiServer {
 // The last node that advertises addresses by BGP is not drained unless that is forced.
 func TestLastAdvertiserIsNotDrained(t *testing.T) {
 	const why = "node n1 is not drained: 7 Services would no longer be announced, because no other node advertises " +
-		"them: shop/s1, shop/s2, shop/s3, shop/s4, shop/s5 and 2 more; --force drains it all the same"
+		"them: shop/s1, shop/s2, shop/s3, shop/s4, shop/s5, shop/s6, shop/s7; --force drains it all the same"
 	for _, c := range []struct {
 		command string
 		nodes   []string
@@ -96,5 +98,35 @@ func checkDrain(t *testing.T, s *apiServer, command, want string) {
 	}
 	if text != want || (len(s.patched) == 1) != (want == "") {
 		t.Errorf("%s: error %q, want %q; patched %v, output\n%s", command, text, want, s.patched, out)
+	}
+}
+
+// A tenant with many Services does not hide those of others in what a refusal names.
+func TestRefusalNamesServicesOfEachNamespace(t *testing.T) {
+	names := func(namespace string, n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf("%s/s%d", namespace, i+1))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		services []string
+		most     int
+		want     string
+	}{
+		{names("a", 2), 4, "a/s1, a/s2"},
+		{names("a", 9), 4, "a/s1, a/s2, a/s3, a/s4 and 5 more (-o wide names all)"},
+		{slices.Concat(names("a", 9), names("b", 1), names("c", 2)), 4,
+			"a/s1, b/s1, c/s1, a/s2 and 8 more (-o wide names all)"},
+		{slices.Concat(names("a", 9), names("b", 1), names("c", 2), names("d", 2)), 2,
+			"a/s1, b/s1 and 12 more, also in 2 other namespaces (-o wide names all)"},
+		{slices.Concat(names("a", 3), names("b", 1)), math.MaxInt, "a/s1, b/s1, a/s2, a/s3"},
+	} {
+		want := "node n1 is not drained: %d Services would stay on it, because all gateways of their L2Domain drain: %s; " +
+			"--force drains it all the same"
+		want = fmt.Sprintf(want, len(c.services), c.want)
+		if err := refusal("n1", nil, c.services, c.most); err.Error() != want {
+			t.Errorf("error\n%v\nwant\n%s", err, want)
+		}
 	}
 }
