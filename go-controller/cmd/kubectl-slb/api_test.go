@@ -25,8 +25,8 @@ type apiServer struct {
 	forbidden map[string]bool
 	// forbiddenPaths are lists that the user must not read, by their path.
 	forbiddenPaths map[string]bool
-	// patched are the paths of objects that were changed.
-	patched []string
+	// patched are the paths of objects that were changed, and read those of lists and objects that were read.
+	patched, read []string
 	// refused are resources whose objects can't be written, and owned those whose spec.addresses another field manager
 	// has set.
 	refused map[string]bool
@@ -44,6 +44,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, code, reason)
 	}
 	resource := path.Base(r.URL.Path)
+	if r.Method == http.MethodGet {
+		s.read = append(s.read, r.URL.Path)
+	}
 	switch {
 	case r.Method == http.MethodPatch && s.refused[path.Base(path.Dir(r.URL.Path))]:
 		status(http.StatusUnprocessableEntity, "Invalid")

@@ -13,16 +13,20 @@ import (
 // arranged returns arguments in the order that the parser needs: command, flags, other arguments. Users of kubectl
 // write flags anywhere. All arguments after "--" stay as they are.
 func arranged(app *cli.App, args []string) []string {
-	flags := map[string]cli.Flag{}
-	for _, c := range app.Commands {
-		for _, f := range c.Flags {
-			for _, name := range f.Names() {
-				flags[name] = f
-			}
-		}
+	given, others, rest := divided(app, args[1:])
+	if len(others) == 0 || others[0] == completeName {
+		return args
 	}
-	var given, others []string
-	rest := args[1:]
+	if slices.Contains(given, "--help") || slices.Contains(given, "-h") {
+		return []string{args[0], others[0], "--help"} // The parser takes an argument beside it for a topic.
+	}
+	return slices.Concat(args[:1], others[:1], given, others[1:], rest)
+}
+
+// divided divides words into flags with their values, other arguments, the first of which is the command, and the rest
+// from "--" on.
+func divided(app *cli.App, words []string) (given, others, rest []string) {
+	rest = words
 	for len(rest) > 0 && rest[0] != "--" {
 		word := rest[0]
 		rest = rest[1:]
@@ -31,19 +35,25 @@ func arranged(app *cli.App, args []string) []string {
 			continue
 		}
 		given = append(given, word)
-		_, boolean := flags[strings.TrimLeft(word, "-")].(*cli.BoolFlag)
-		known := flags[strings.TrimLeft(word, "-")] != nil
-		if known && !boolean && len(rest) > 0 {
+		if takesValue(app, word) && len(rest) > 0 {
 			given, rest = append(given, rest[0]), rest[1:]
 		}
 	}
-	if len(others) == 0 || others[0] == completeName {
-		return args
+	return given, others, rest
+}
+
+// takesValue reports whether the value of a flag is the next argument. The flags of all commands count: one name has
+// the same meaning in each of them.
+func takesValue(app *cli.App, word string) bool {
+	for _, c := range app.Commands {
+		for _, f := range c.Flags {
+			if slices.Contains(f.Names(), strings.TrimLeft(word, "-")) {
+				_, boolean := f.(*cli.BoolFlag)
+				return !boolean
+			}
+		}
 	}
-	if slices.Contains(given, "--help") || slices.Contains(given, "-h") {
-		return []string{args[0], others[0], "--help"} // The parser takes an argument beside it for a topic.
-	}
-	return slices.Concat(args[:1], others[:1], given, others[1:], rest)
+	return false
 }
 
 // usageError returns the error of a command whose flags are wrong. For a flag that the command does not have, it names

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 
@@ -47,31 +48,40 @@ func candidates(c *cli.Context) []string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	last := words[len(words)-1]
+	last, words := words[len(words)-1], words[:len(words)-1]
+	given, others, rest := divided(c.App, words)
 	var flags []cli.Flag
-	if command := c.App.Command(words[0]); command != nil {
-		flags = command.VisibleFlags()
+	if len(others) > 0 {
+		if command := c.App.Command(others[0]); command != nil {
+			flags = command.VisibleFlags()
+		}
+	}
+	of := "" // the flag whose value is the last argument
+	if len(words) > 0 && len(rest) == 0 && strings.HasPrefix(words[len(words)-1], "-") &&
+		takesValue(c.App, words[len(words)-1]) {
+		of, given = words[len(words)-1], given[:len(given)-1]
 	}
 	var all []string
 	switch {
-	case len(words) == 1:
-		for _, command := range c.App.VisibleCommands() {
-			all = append(all, command.Name+"\t"+command.Usage)
-		}
-	case words[len(words)-2] == "-o" || words[len(words)-2] == "--output":
+	case of == "-o" || of == "--output":
 		for _, f := range flags {
 			if f, ok := f.(*formatFlag); ok {
 				all = f.formats
 			}
 		}
-	case words[len(words)-2] == "--to":
-		all = nodeNames(c)
+	case of == "--to":
+		all = nodeNames(c, given)
+	case of != "":
+	case len(others) == 0 && len(rest) == 0:
+		for _, command := range c.App.VisibleCommands() {
+			all = append(all, command.Name+"\t"+command.Usage)
+		}
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
 			all = append(all, "--"+f.Names()[0])
 		}
-	default:
-		all = names(c, words[0])
+	case len(others) > 0:
+		all = names(c, others[0], given)
 	}
 	var matching []string
 	for _, text := range all {
@@ -82,14 +92,15 @@ func candidates(c *cli.Context) []string {
 	return matching
 }
 
-// names returns the names of the objects that a command accepts. Without a cluster there are none.
-func names(c *cli.Context, command string) []string {
+// names returns the names of the objects that a command accepts, in the cluster and for the user of the flags that are
+// given. Without a cluster there are none.
+func names(c *cli.Context, command string, given []string) []string {
 	var out []string
 	switch command {
 	case "drain", "undrain":
-		return nodeNames(c)
+		return nodeNames(c, given)
 	case "explain", "move":
-		clients, err := (&connection{}).connect(c.Context)
+		clients, err := connectAs(c, given)
 		if err != nil {
 			return nil
 		}
@@ -104,8 +115,8 @@ func names(c *cli.Context, command string) []string {
 	return out
 }
 
-func nodeNames(c *cli.Context) []string {
-	clients, err := (&connection{}).connect(c.Context)
+func nodeNames(c *cli.Context, given []string) []string {
+	clients, err := connectAs(c, given)
 	if err != nil {
 		return nil
 	}
@@ -118,4 +129,30 @@ func nodeNames(c *cli.Context) []string {
 		out = append(out, list.Items[i].Name)
 	}
 	return out
+}
+
+// connectAs returns the clients that the command with these flags would use. Other flags are skipped: the line is not
+// complete, and may be wrong.
+func connectAs(c *cli.Context, given []string) (*clients, error) {
+	o := &connection{}
+	set := flag.NewFlagSet(completeName, flag.ContinueOnError)
+	for _, f := range o.flags() {
+		if err := f.Apply(set); err != nil {
+			return nil, fmt.Errorf("flag --%s: %w", f.Names()[0], err)
+		}
+	}
+	for len(given) > 0 {
+		name, value, inline := strings.Cut(strings.TrimLeft(given[0], "-"), "=")
+		given = given[1:]
+		if !inline && takesValue(c.App, name) && len(given) > 0 {
+			value, given = given[0], given[1:]
+		}
+		if set.Lookup(name) == nil {
+			continue
+		}
+		if err := set.Set(name, value); err != nil {
+			return nil, fmt.Errorf("--%s %q: %w", name, value, err)
+		}
+	}
+	return o.connect(c.Context)
 }
