@@ -269,6 +269,7 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 	}
 	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
 		func(f Finding) (Finding, bool) {
+			f.Message = v.wholeError(p.Name, f.Message)
 			return f, f.Reason != v1alpha1.ReasonNodeSilent || !onlyDead // The findings of the Nodes say so.
 		})
 	if len(outdated) > 0 {

@@ -213,6 +213,9 @@ func number(n *int64) *uint32 {
 	return &out
 }
 
+// SessionError returns what messages contain of the last error of a session, which a node writes.
+func SessionError(lastError string) string { return Truncate(lastError, maxForeignText) }
+
 // Sessions converts the sessions that a node reports, by peer; nil if there are none. What routers keep by graceful
 // restart after the daemon was stopped counts as Established.
 func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSession {
@@ -229,7 +232,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSes
 		if gone && is.Established {
 			is.Established, is.Problem = false, "the BGP daemon was stopped"
 		} else if !is.Established {
-			is.Problem = Truncate(cmp.Or(session.LastError, "the session is "+string(session.State)), maxForeignText)
+			is.Problem = cmp.Or(SessionError(session.LastError), "the session is "+string(session.State))
 		} else if session.Families != nil {
 			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())
 			is.WithoutIPv6 = !slices.Contains(session.Families, world.IPv6.String())
