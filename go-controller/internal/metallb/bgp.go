@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -160,6 +161,7 @@ func (c *conversion) checkPeer(p *peer) {
 
 // convertAdvertisements converts BGPAdvertisements. aliases are the names of communities, by MetalLB's names.
 func (c *conversion) convertAdvertisements(aliases map[string]string) {
+	var left []*bgpAdvertisement
 	for _, a := range c.source.advertisements {
 		ref, in := a.String(), &a.spec
 		out := &v1alpha1.BGPAdvertisement{TypeMeta: typeMeta(kindBGPAdvertisement), ObjectMeta: meta(a, nil)}
@@ -172,17 +174,51 @@ func (c *conversion) convertAdvertisements(aliases map[string]string) {
 		}
 		valid := c.convertAttributes(a, &out.Spec, aliases)
 		if !selective && len(in.IPAddressPoolSelectors) == 0 {
-			c.add(Error, ref, "spec.ipAddressPools", "none is converted, and an empty list selects all")
+			c.add(Error, ref, "spec.ipAddressPools", "no pool of the list is converted: %s. Without a list it would advertise "+
+				"all pools", strings.Join(unique(in.IPAddressPools), ", "))
 			valid = false
 		}
 		if !limited {
-			c.add(Error, ref, "spec.peers", "none is converted, and an empty list selects all")
+			c.add(Error, ref, "spec.peers", "no peer of the list is converted: %s. Without a list it would advertise to all "+
+				"peers", strings.Join(unique(in.Peers), ", "))
 			valid = false
 		}
 		if c.accept(ref, out) && valid && !a.incomplete {
 			c.objects = append(c.objects, out)
+		} else {
+			left = append(left, a)
 		}
 	}
+	for _, a := range left { // Only now it is known which others are converted.
+		c.add(Error, a.String(), "", "is left out: %s", c.lostRoutes(a))
+	}
+}
+
+// lostRoutes returns what it means that an advertisement is left out, and what to do.
+func (c *conversion) lostRoutes(a *bgpAdvertisement) string {
+	var lost, others []string
+	for _, p := range c.allPools() {
+		switch {
+		case !selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p):
+		case c.isRouted(p):
+			others = append(others, p.Name)
+		default:
+			lost = append(lost, p.Name)
+		}
+	}
+	const (
+		most = 10
+		mend = "Correct the errors about it above, or write a BGPAdvertisement for the same pools"
+	)
+	switch {
+	case len(lost) > 0:
+		return fmt.Sprintf("routers get no routes to addresses of these IPAddressPools, which no other BGPAdvertisement "+
+			"selects: %s. %s", world.Some(lost, most), mend)
+	case len(others) > 0:
+		return fmt.Sprintf("other BGPAdvertisements select its IPAddressPools (%s), and decide alone which nodes and peers "+
+			"have the routes, and with which attributes. %s", world.Some(others, most), mend)
+	}
+	return "it selects no IPAddressPool that is converted or in the cluster"
 }
 
 // convertAttributes converts the lengths of prefixes and the attributes of routes.
@@ -200,7 +236,8 @@ func (c *conversion) convertAttributes(a *bgpAdvertisement, out *v1alpha1.BGPAdv
 			c.add(Error, a.String(), "spec."+l.field, "%d is not between 1 and %d", *l.length, l.bits)
 			valid = false
 		case len(in.ServiceSelectors) > 0:
-			c.add(Error, a.String(), "spec."+l.field, "%d excludes serviceSelectors", *l.length)
+			c.add(Error, a.String(), "spec."+l.field, "%d excludes serviceSelectors: the prefix has addresses of other "+
+				"Services, too. Remove one of the two", *l.length)
 			valid = false
 		}
 	}

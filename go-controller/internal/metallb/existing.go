@@ -89,9 +89,12 @@ func (c *conversion) keptDomains(p *v1alpha1.IPAddressPool) []*v1alpha1.L2Domain
 	return domains
 }
 
-// isRouted reports whether a BGPAdvertisement of the cluster selects a pool.
+// isRouted reports whether a BGPAdvertisement selects a pool: a converted one, or one of the cluster.
 func (c *conversion) isRouted(p *v1alpha1.IPAddressPool) bool {
-	return slices.ContainsFunc(c.existing.advertisements, func(a *v1alpha1.BGPAdvertisement) bool {
+	return slices.ContainsFunc(c.objects, func(o Object) bool {
+		a, is := o.(*v1alpha1.BGPAdvertisement)
+		return is && selects(a.Spec.IPAddressPools, a.Spec.IPAddressPoolSelectors, p)
+	}) || slices.ContainsFunc(c.existing.advertisements, func(a *v1alpha1.BGPAdvertisement) bool {
 		return !c.isConverted(kindBGPAdvertisement, a.Name) &&
 			selects(a.Spec.IPAddressPools, a.Spec.IPAddressPoolSelectors, p)
 	})

@@ -216,11 +216,13 @@ func (c *conversion) checkPool(p *v1alpha1.IPAddressPool) {
 	layer2 := len(kept) > 0 || slices.ContainsFunc(c.source.l2Advertisements, func(a *l2Advertisement) bool {
 		return selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p)
 	})
-	routed := c.isRouted(p) || slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
+	routed := c.isRouted(p)
+	// A finding about a BGPAdvertisement that is left out names its pools.
+	leftOut := !routed && slices.ContainsFunc(c.source.advertisements, func(a *bgpAdvertisement) bool {
 		return selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p)
 	})
 	switch {
-	case !layer2 && !routed:
+	case !layer2 && !routed && !leftOut:
 		c.add(Note, ref, "", "no advertisement selects it: its addresses are allocated and not announced, as with MetalLB")
 	case layer2 && len(c.input.Segments)+len(kept) > 0:
 		var subnets []netip.Prefix
