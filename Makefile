@@ -54,7 +54,7 @@ scenario: ## controller and agents in one process, on a virtual clock, against a
 	$(GOTEST) -timeout 3m ./go-controller/test/scenario/...
 
 contract: controlplane frr-k8s ## what only a real daemon shows: ovsdb-server, ovn-northd, kube-apiserver, FRR, the kernel
-	SLB_BIN=$(CURDIR)/$(BIN) $(GOTEST) -count=1 -p 4 -parallel 4 -timeout 20m $(ROOT) $$(contrib/contract.sh)
+	SLB_BIN=$(CURDIR)/$(BIN) $(GOTEST) -count=1 -p 4 -parallel 5 -timeout 20m $(ROOT) $$(contrib/contract.sh)
 
 # Suites of the lab. LABELS, FOCUS and SKIP select specs, LAB_OVN_PREFIX the OVN.
 smoke: controlplane ## the core features end to end in the lab, central mode and interconnect side by side
