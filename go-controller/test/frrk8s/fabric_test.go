@@ -105,6 +105,8 @@ endpoints: [{addresses: [10.244.1.10], nodeName: %[3]s, conditions: {ready: true
 `, name, policy, node)
 }
 
+// configureRouter configures the router, which waits for the nodes to dial: if both sides dial once a second on a busy
+// machine, each may end the connection of the other one for minutes.
 func (s *fabric) configureRouter(t *testing.T) {
 	t.Helper()
 	lines := []string{"bfd", " profile slow", "  receive-interval 1000", "  transmit-interval 1000",
@@ -112,7 +114,7 @@ func (s *fabric) configureRouter(t *testing.T) {
 		" no bgp ebgp-requires-policy"}
 	for _, n := range s.Nodes {
 		neighbor := " neighbor " + n.Addr.String()
-		lines = append(lines, neighbor+" remote-as 64500", neighbor+" timers connect 1", neighbor+" bfd",
+		lines = append(lines, neighbor+" remote-as 64500", neighbor+" passive", neighbor+" bfd",
 			neighbor+" bfd profile slow")
 	}
 	if err := s.Router.Configure(t.Context(), lines...); err != nil {
