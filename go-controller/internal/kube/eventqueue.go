@@ -25,8 +25,9 @@ const (
 	eventBurstBusy = 1
 	// maxEvents bounds the queue. The conditions contain the same information.
 	maxEvents = 20_000
-	// claimDelay is how long the Event that no gateway has claimed the address of a Service waits: a gateway that has just
-	// been configured claims it within a second, and that of a failed one is claimed by the next.
+	// claimDelay is how long the Event waits that no gateway has claimed the address of a Service, or that there is none:
+	// a gateway that has just been configured claims it within a second, and that of a failed one is claimed by the next.
+	// On br-ex, no node can be a gateway until guards report the port of a new L2Domain, which takes about 3 s.
 	claimDelay = 5 * time.Second
 )
 

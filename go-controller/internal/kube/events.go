@@ -68,13 +68,14 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
-	unclaimed := is != nil && is.Reason == v1alpha1.ReasonNoActiveGateway
-	if !unclaimed {
+	// Both are over soon if a gateway is being configured.
+	waits := is != nil && (is.Reason == v1alpha1.ReasonNoActiveGateway || is.Reason == v1alpha1.ReasonNoGateway)
+	if !waits {
 		e.queue.cancel(about.UID)
 	}
 	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNews(was, is)) {
 		failed := event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message}
-		if unclaimed {
+		if waits {
 			e.queue.addLater(failed)
 		} else {
 			e.queue.add(failed)
@@ -153,8 +154,8 @@ func (e *Events) Pool(before, after *v1alpha1.IPAddressPool) {
 		Message})
 }
 
-// Domain reports which shards moved to another gateway, when shards were not moved as requested, when a domain loses
-// its last gateway, and when all its gateways are draining.
+// Domain reports which shards moved to another gateway, when shards were not moved as requested, when a domain has no
+// gateway for claimDelay, and when all its gateways are draining.
 func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	e.moves(before, after)
 	if m := after.Status.Move; m != nil && m.State == v1alpha1.MoveFailed &&
@@ -166,9 +167,10 @@ func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
+	e.queue.cancel(after.UID)
 	switch is.Reason {
 	case v1alpha1.ReasonNoGateway:
-		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventNoGateway, is.Message})
+		e.queue.addLater(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventNoGateway, is.Message})
 	case v1alpha1.ReasonGatewaysDraining:
 		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventGatewaysDraining, is.Message})
 	}

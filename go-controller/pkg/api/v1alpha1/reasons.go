@@ -321,7 +321,7 @@ const (
 	// EventGatewaysDraining, on an L2Domain: a planned outage was announced for the last gateway, too. It remains the
 	// gateway until the outage.
 	EventGatewaysDraining = "GatewaysDraining"
-	// EventNoGateway, on an L2Domain: no node can be a gateway any more.
+	// EventNoGateway, on an L2Domain: no node has been able to be a gateway for 5 s.
 	EventNoGateway = "NoGateway"
 	// EventVIPsUnreadable, on a Node: its annotation AnnotationVIPs cannot be parsed, and the node keeps the addresses
 	// it holds.
