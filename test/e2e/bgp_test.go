@@ -231,33 +231,12 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 			}
 		})
 
-	It("keep their routes while the BGP daemon of a node is killed or replaced, and restarts", Label(withoutLayer2, smoke),
+	It("keep their routes while BFD detects that the BGP daemon of a node is killed or replaced", Label(withoutLayer2),
 		func(ctx SpecContext) {
-			vips := awaitAnnounced(ctx, "told")
 			Eventually(func(ctx context.Context) (string, error) {
 				return cluster.Kubectl(ctx, "", "get", "bgpnodestatuses", "-o", "jsonpath={.items[*].status.sessions[*].bfd}")
 			}).WithContext(ctx).Should(Equal("Up Up Up"))
-			all := [][]string{nodeAddresses(0, "n1", "n2", "n3"), nodeAddresses(1, "n1", "n2", "n3")}
-			for i, vip := range vips {
-				Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(all[i]))
-			}
-			guard := fmt.Sprintf("--enable-l2-guard=%t", onLAN()) // as before, because later specs need it there
-			expectNoneDeleted := watchRoutes(ctx)
-			for _, end := range []func() error{
-				func() error { return cluster.KillGuard("n1") },
-				func() error { return cluster.StopGuard(ctx, "n1") },
-			} {
-				id := kubectl(ctx, "", "get", "bgpnodestatus", "n1", "-o", "jsonpath={.status.routerID}")
-				Expect(end()).To(Succeed())
-				outdate(ctx, "n1")
-				Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", guard)).To(Succeed())
-				Eventually(established("n1")).WithContext(ctx).Should(Equal(id + " Established"))
-				Eventually(refreshed).WithContext(ctx).Should(Succeed())
-				for i, vip := range vips {
-					Expect(nextHops(vip)(ctx)).To(Equal(all[i]))
-				}
-			}
-			expectNoneDeleted()
+			keepRoutes(ctx)
 		})
 
 	It("are withdrawn by the router when BFD detects the loss of a node",
@@ -319,4 +298,37 @@ var _ = Describe("Addresses advertised by BGP", Ordered, func() {
 				}).WithContext(ctx).Should(Equal(lab.RemoteAddresses()[i]))
 			}
 		})
+
+	It("keep their routes while the BGP daemon of a node is killed or replaced, and restarts", Label(withoutLayer2, smoke),
+		func(ctx SpecContext) {
+			bePatient(ctx)
+			keepRoutes(ctx)
+		})
 })
+
+// keepRoutes kills the BGP daemon of a node, and replaces it, while the router must delete no route.
+func keepRoutes(ctx context.Context) {
+	GinkgoHelper()
+	vips := awaitAnnounced(ctx, "told")
+	all := [][]string{nodeAddresses(0, "n1", "n2", "n3"), nodeAddresses(1, "n1", "n2", "n3")}
+	for i, vip := range vips {
+		Eventually(nextHops(vip)).WithContext(ctx).Should(Equal(all[i]))
+	}
+	guard := fmt.Sprintf("--enable-l2-guard=%t", onLAN()) // as before, because later specs need it there
+	expectNoneDeleted := watchRoutes(ctx)
+	for _, end := range []func() error{
+		func() error { return cluster.KillGuard("n1") },
+		func() error { return cluster.StopGuard(ctx, "n1") },
+	} {
+		id := kubectl(ctx, "", "get", "bgpnodestatus", "n1", "-o", "jsonpath={.status.routerID}")
+		Expect(end()).To(Succeed())
+		outdate(ctx, "n1")
+		Expect(cluster.StartGuard(ctx, controller, "n1", "--enable-bgp", guard)).To(Succeed())
+		Eventually(established("n1")).WithContext(ctx).Should(Equal(id + " Established"))
+		Eventually(refreshed).WithContext(ctx).Should(Succeed())
+		for i, vip := range vips {
+			Expect(nextHops(vip)(ctx)).To(Equal(all[i]))
+		}
+	}
+	expectNoneDeleted()
+}
