@@ -60,7 +60,7 @@ func (l *Lab) vsctl(ctx context.Context, n Node, args ...string) (string, error)
 
 // vsctlIn runs ovs-vsctl(8) on the database in a namespace.
 func (l *Lab) vsctlIn(ctx context.Context, short string, args ...string) (string, error) {
-	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(short, "ovs.sock"), "--timeout=30"}, args...)...)
+	return run(ctx, append([]string{"ovs-vsctl", "--db=unix:" + l.path(short, "ovs.sock"), toolTimeout()}, args...)...)
 }
 
 // startNode starts the database, bridges and switch of a node, and ovn-controller once central is closed.

@@ -69,11 +69,8 @@ type Probe struct {
 // confirmTime is how long a flow may take to be answered after a probe: six retransmissions (RFC 6298 section 5.5).
 const confirmTime = 20 * time.Second
 
-// probePatience is how long StartProbe and Complete wait.
-const probePatience = time.Minute
-
-// StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After a
-// minute without one it returns an error. Finish ends the probe.
+// StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After
+// [proc.Limit] without one it returns an error. Finish ends the probe.
 func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec) (*Probe, error) {
 	args := l.self("probe", "--json", "--duration", time.Hour.String(), "--confirm", confirmTime.String())
 	for _, spec := range specs {
@@ -103,12 +100,12 @@ func (p *Probe) Complete() error { return p.await(probe.CompleteLine) }
 
 // await reads a line. It ends the probe if another one comes or none in time.
 func (p *Probe) await(want string) error {
-	impatient := time.AfterFunc(probePatience, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
+	impatient := time.AfterFunc(proc.Limit, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
 	defer impatient.Stop()
 	line, err := p.out.ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != want {
 		_ = p.cmd.Wait() // The output is more specific than the exit status.
-		return fmt.Errorf("not %s within %s: %s%s", want, probePatience, line, p.diag)
+		return fmt.Errorf("not %s within %s: %s%s", want, proc.Limit, line, p.diag)
 	}
 	return nil
 }

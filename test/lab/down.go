@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,9 +53,7 @@ func (l *Lab) Down(ctx context.Context) error {
 // killStrays kills processes without a record, until none is left. It repeats because a daemon may have started another
 // one in the meantime.
 func killStrays(ctx context.Context, name, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	return poll(ctx, func() error {
+	return within(ctx, func(context.Context) error {
 		pids, err := Strays(name, dir)
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 // run executes a command and returns its standard output. An error includes the command and its output.
@@ -55,6 +57,16 @@ func poll(ctx context.Context, f func() error) error {
 		}
 	}
 }
+
+// within calls f, as poll does, with a context that ends after the limit of all waits.
+func within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, proc.Limit)
+	defer cancel()
+	return poll(ctx, func() error { return f(ctx) })
+}
+
+// toolTimeout is a flag of the tools of OVN and Open vSwitch: by default they wait for their database forever.
+func toolTimeout() string { return fmt.Sprintf("--timeout=%.0f", proc.Limit.Seconds()) }
 
 // lines splits an output that has one word per line.
 func lines(out string) []string { return strings.Fields(out) }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -262,9 +261,7 @@ func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Con
 			Labels: object.Labels, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets}); err != nil || !l.state.Network.Real() {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		return poll(ctx, func() error { return l.loadAddresses(ctx) })
+		return within(ctx, l.loadAddresses)
 	}, nil
 }
 

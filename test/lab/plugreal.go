@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,12 +25,9 @@ type podNetwork struct {
 // plugReal gives a pod the addresses that OVN-Kubernetes assigned, and returns when the flows of its port on br-int are
 // installed.
 func (p *Plug) plugReal(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
-	const patience = 30 * time.Second
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	var network podNetwork
-	if err := poll(waiting, func() (err error) {
-		network, err = p.network(waiting, pod)
+	if err := within(ctx, func(ctx context.Context) (err error) {
+		network, err = p.network(ctx, pod)
 		return err
 	}); err != nil {
 		return nil, err

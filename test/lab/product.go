@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
@@ -37,7 +37,8 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 	if _, err := l.Kubectl(ctx, "", "apply", "-k", manifests); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
-	if _, err := l.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=2m", "crd", "--all"); err != nil {
+	kubectl := func(ctx context.Context, args ...string) (string, error) { return l.Kubectl(ctx, "", args...) }
+	if err := within(ctx, func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	return l.StartController(ctx, controller, flags...)
@@ -62,8 +63,6 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 	if _, err := l.Start(ctx, centralNetns, productName, nil, args...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	return l.awaitReady(ctx, centralNetns, func() error {
 		p, err := l.Controller()
 		if err == nil && !p.Alive() {
@@ -77,11 +76,11 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 // not allow: the manifests may be those of another flavour. alive returns an error if the program is not running.
 func (l *Lab) awaitReady(ctx context.Context, netns string, alive func() error) error {
 	noted := false
-	return poll(ctx, func() error {
+	return within(ctx, func(ctx context.Context) error {
 		if err := alive(); err != nil {
 			return err
 		}
-		_, err := l.Exec(ctx, netns, "curl", "-s", "--fail-with-body", "-m1", "http://"+HealthAddress+"/readyz")
+		_, err := l.Exec(ctx, netns, "curl", "-s", "--fail-with-body", "-m10", "http://"+HealthAddress+"/readyz")
 		if err != nil && !noted && l.Notes != nil && strings.Contains(err.Error(), "is forbidden") {
 			noted = true
 			fmt.Fprintf(l.Notes, "The manifests do not grant what the flags need: %v\n", err)
@@ -140,8 +139,6 @@ func (l *Lab) StartGuard(ctx context.Context, program, node string, flags ...str
 	if err := l.launchGuard(ctx, program, node, flags...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	return l.awaitReady(ctx, node, func() error { return nil })
 }
 

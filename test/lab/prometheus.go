@@ -72,10 +72,8 @@ scrape_configs:
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if err := poll(ctx, func() error {
-		_, err := l.Exec(ctx, centralNetns, "curl", "-sf", "-m1", "http://"+prometheusAddress+"/-/ready")
+	if err := within(ctx, func(ctx context.Context) error {
+		_, err := l.Exec(ctx, centralNetns, "curl", "-sf", "-m10", "http://"+prometheusAddress+"/-/ready")
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("%w: see %s", err, p.Log())

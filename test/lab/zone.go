@@ -9,11 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-)
 
-// settleTimeout limits how long the chassis may take to apply a change.
-const settleTimeout = 30 * time.Second
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+)
 
 // zone is a northbound and a southbound database with the nodes that they configure.
 type zone struct {
@@ -61,12 +59,12 @@ func (l *Lab) socket(z zone, database string) string {
 
 // zoneNB runs ovn-nbctl(8) on the northbound database of a zone and returns its output.
 func (l *Lab) zoneNB(ctx context.Context, z zone, args ...string) (string, error) {
-	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.socket(z, nbName), "--timeout=30"}, args...)...)
+	return run(ctx, append([]string{"ovn-nbctl", "--db=" + l.socket(z, nbName), toolTimeout()}, args...)...)
 }
 
 // zoneSB runs ovn-sbctl(8) on the southbound database of a zone and returns its output without spaces around it.
 func (l *Lab) zoneSB(ctx context.Context, z zone, args ...string) (string, error) {
-	out, err := run(ctx, append([]string{"ovn-sbctl", "--db=" + l.socket(z, sbName), "--timeout=30"}, args...)...)
+	out, err := run(ctx, append([]string{"ovn-sbctl", "--db=" + l.socket(z, sbName), toolTimeout()}, args...)...)
 	return strings.TrimSpace(out), err
 }
 
@@ -141,7 +139,7 @@ func (l *Lab) RepairFlows(ctx context.Context, addrs []netip.Addr) error {
 // Settle returns when every chassis whose ovn-controller runs has applied the current content of the northbound
 // database, or of that of its zone.
 func (l *Lab) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	ctx, cancel := context.WithTimeout(ctx, proc.Limit)
 	defer cancel()
 	for _, z := range l.liveZones() {
 		if err := l.settleZone(ctx, z); err != nil {

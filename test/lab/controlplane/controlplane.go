@@ -215,17 +215,20 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 }
 
 // ServesKinds returns an error until the API server serves all its CustomResourceDefinitions, and kubectl knows them.
+func (c *ControlPlane) ServesKinds(ctx context.Context) error { return ServesKinds(ctx, c.Kubectl) }
+
+// ServesKinds is the method of the same name, for an API server that kubectl reaches in another network namespace only.
 // It is for a wait: kubectl wait alone fails for a definition that has no status yet, and the API server lists the
 // kinds of one some time after it is Established.
-func (c *ControlPlane) ServesKinds(ctx context.Context) error {
-	if _, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
+func ServesKinds(ctx context.Context, kubectl func(context.Context, ...string) (string, error)) error {
+	if _, err := kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
 		return err
 	}
-	names, err := c.Kubectl(ctx, "get", "crd", "-o", "jsonpath={.items[*].metadata.name}")
+	names, err := kubectl(ctx, "get", "crd", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "get", strings.ReplaceAll(names, " ", ","), "--all-namespaces")
+	_, err = kubectl(ctx, "get", strings.ReplaceAll(names, " ", ","), "--all-namespaces")
 	return err
 }
 

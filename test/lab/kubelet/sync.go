@@ -26,8 +26,6 @@ const (
 	responderProcess = "responder"
 	// readyFile, in the Pod's directory, exists when the responder listens.
 	readyFile = "ready"
-	// startLimit bounds the start of the responder, which only opens sockets.
-	startLimit = 10 * time.Second
 )
 
 // sync reconciles one Pod on this machine and its status with its object. After a failure it is simply called again.
@@ -114,8 +112,6 @@ func (a *agent) ensureResponder(ctx context.Context, pod *corev1.Pod, netns stri
 		return fmt.Errorf("start the responder: %w", err)
 	}
 	options := responder.Options{Name: pod.Name, TCP: ports(pod, corev1.ProtocolTCP), UDP: ports(pod, corev1.ProtocolUDP)}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
 	_, err := proc.Start(ctx, proc.Spec{
 		Name: responderProcess, Dir: dir, Netns: netns, Nice: proc.Foremost,
 		Args: slices.Concat(a.Responder, options.Args(ready)),

@@ -21,16 +21,15 @@ const (
 	// readyPoll is the interval at which Spec.Ready is called. It is short because the lab starts dozens of daemons one
 	// after another.
 	readyPoll = 10 * time.Millisecond
-	// readyDefault bounds the wait for Spec.Ready when the context has no deadline. It is the limit of test/await,
-	// which this package can't import: what is waited for is a state, whatever the load of the machine is.
-	readyDefault = 2 * time.Minute
 	// endPoll is the interval at which Wait checks whether a process has exited.
 	endPoll = 2 * time.Millisecond
-	// killDefault bounds the wait for a process after SIGKILL. Only a process that is stuck in the kernel takes longer.
-	killDefault = 10 * time.Second
 	// logTail is the size of the end of a log that an error includes, in bytes.
 	logTail = 2048
 )
+
+// Limit bounds each wait of the lab for a state that programs or the kernel reach by themselves, whatever the load of
+// the machine is. It is the limit of test/await, which programs can't import.
+const Limit = 2 * time.Minute
 
 // Foremost is the nice value of processes on which others depend and that depend on none of them: forwarding, and
 // probes that measure it. The lab forwards in user space. On a busy machine, BFD would otherwise consider a switch
@@ -82,7 +81,7 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// Start runs spec and returns when it is ready. The context bounds the wait for readiness (one minute if it has no
+// Start runs spec and returns when it is ready. The context bounds the wait for readiness (Limit if it has no
 // deadline), not the lifetime of the process. A process that exits or is not ready in time is killed, and the error
 // includes the end of its log. A live process with the same name in the same directory is an error.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
@@ -157,7 +156,7 @@ func (p *Process) awaitReady(ctx context.Context, ready func(context.Context) er
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, readyDefault)
+		ctx, cancel = context.WithTimeout(ctx, Limit)
 		defer cancel()
 	}
 	tick := time.NewTicker(readyPoll)

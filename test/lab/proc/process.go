@@ -101,7 +101,7 @@ func (p *Process) end(ask func() error) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killDefault)
+	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
 	if err := p.Wait(ctx); err != nil {
 		return fmt.Errorf("kill %s: %w", p.Name, err)
