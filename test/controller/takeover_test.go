@@ -139,15 +139,22 @@ func standbyTakesOver(t *testing.T, c *cluster) {
 		first := c.kubectl(t, "get", "l2domains", "-o", "jsonpath={.items[*].status.shards[*].gateways[0]}")
 		return first != "" && strings.Trim(first, "n1 ") == ""
 	})
+	eventually(t, "the peer has a session with n1 only", func() bool {
+		return c.kubectl(t, "get", "bgppeer", "tor", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`) ==
+			v1alpha1.ReasonSessionsDown
+	})
 	c.settled(t, func() [2]int { return [2]int{first.counter(t, writes), o.transactions(t)} })
 
-	rows, recorded, before := o.dump(t), o.transactions(t), c.versions(t)
 	second := start("second")
 	eventually(t, "the second is a standby", func() bool { return second.get("/readyz") != "" })
+	// The second stands still until the first has ended, with what it still had to write: its last Events, for example.
+	second.signal(t, syscall.SIGSTOP)
 	first.signal(t, syscall.SIGTERM)
 	if err := first.end(t); err != nil {
 		t.Errorf("after the stop request: %v", err)
 	}
+	rows, recorded, before := o.dump(t), o.transactions(t), c.versions(t)
+	second.signal(t, syscall.SIGCONT)
 	eventually(t, "the second has compared all Services with their rows", func() bool {
 		return c.leader(t) == "second" && second.counter(t, "ovnkube_slb_ovn_service_changes_total") >= services
 	})
