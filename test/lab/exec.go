@@ -45,10 +45,14 @@ const pollEvery = 20 * time.Millisecond
 func poll(ctx context.Context, f func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var last error
 	for {
-		last := f()
-		if last == nil {
+		err := f()
+		if err == nil {
 			return nil
+		}
+		if ctx.Err() == nil || last == nil { // otherwise the end of the wait may be the cause
+			last = err
 		}
 		select {
 		case <-ctx.Done():
