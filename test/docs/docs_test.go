@@ -116,11 +116,21 @@ func start(t *testing.T) *cluster {
 }
 
 // prelude accepts the exit codes by which kubectl slb explain and plan say that they have found a problem, and that a
-// wait ends without what it waits for: no controller, no OVN and no kubelet runs here. The object must exist.
+// wait ends without what it waits for: no controller, no OVN and no kubelet runs here. The object must exist, which
+// kubectl checks once, and after a wait for a rollout the kinds are served, as they are to a controller that runs.
 const prelude = `kubectl() {
 	local output
-	if [[ " $* " == *" wait "* || $* == *" rollout status "* ]]; then
-		output=$(command kubectl "$@" --timeout=1s 2>&1) || [[ $output == *"timed out waiting for the condition"* ]] || {
+	if [[ $* == *" rollout status "* ]]; then
+		command kubectl "$@" --watch=false || return
+		for ((i = 0; i < 120; i++)); do
+			output=$(command kubectl get ipaddresspools.slb.k8s.ovn.org,l2domains.slb.k8s.ovn.org -A 2>&1) && return
+			sleep 1
+		done
+		echo "$output"
+		return 1
+	fi
+	if [[ " $* " == *" wait "* ]]; then
+		output=$(command kubectl "$@" --timeout=0s 2>&1) || [[ $output == *"condition not met for"* ]] || {
 			echo "$output"
 			return 1
 		}
