@@ -174,22 +174,23 @@ func nodeOf(pod netip.Addr) string {
 	return ""
 }
 
-// dial runs a Dataplane on servers until the test ends and returns it with its events. A server that has no processor
-// for a while is not lost.
+// dial runs a Dataplane on servers until the test ends and returns it with its events.
 func dial(t testing.TB, nb *server, sb ...*server) (*Dataplane, <-chan EventKind) {
 	t.Helper()
 	o := Options{NB: Endpoint{Address: "unix:" + nb.socket}}
 	for _, s := range sb {
 		o.SB.Address = "unix:" + s.socket
 	}
+	return connect(t, o)
+}
+
+// connect is dial with Options. A server that has no processor for a while is not lost.
+func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
+	t.Helper()
 	return connectFor(t, o, time.Hour)
 }
 
-func connect(t testing.TB, o Options) (*Dataplane, <-chan EventKind) {
-	t.Helper()
-	return connectFor(t, o, 0)
-}
-
+// connectFor is connect for a server that may be silent for some time. Changes of that time count after a third of it.
 func connectFor(t testing.TB, o Options, inactivity time.Duration) (*Dataplane, <-chan EventKind) {
 	t.Helper()
 	events := make(chan EventKind, 1000)
