@@ -5,16 +5,21 @@ package frrk8s
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/transport"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
@@ -146,10 +151,13 @@ func (s *fabric) importMetalLB(t *testing.T) {
 	}
 }
 
-// controller runs the product's controller until the returned function is called.
-func (s *fabric) controller(t *testing.T) (stop func()) {
+// controller runs the product's controller until the returned function is called. Its requests go through wrappers.
+func (s *fabric) controller(t *testing.T, wrappers ...transport.WrapperFunc) (stop func()) {
 	t.Helper()
 	config := s.Plane.RESTConfig()
+	for _, w := range wrappers {
+		config.Wrap(w)
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +177,45 @@ func (s *fabric) controller(t *testing.T) (stop func()) {
 		}
 	}
 }
+
+// leaving is the community GRACEFUL_SHUTDOWN (RFC 8326).
+const leaving = "65535:0"
+
+// untilLeaving returns a wrapper that fails all writes of FRRConfigurations after one with that community.
+func untilLeaving() transport.WrapperFunc {
+	var mu sync.Mutex
+	over := false
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/frrconfigurations") {
+				return next.RoundTrip(r)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if over {
+				return nil, errors.New("the test allows no more writes")
+			}
+			var body []byte
+			if r.Body != nil {
+				var err error
+				if body, err = io.ReadAll(r.Body); err != nil {
+					return nil, err
+				}
+				r = r.Clone(r.Context())
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			response, err := next.RoundTrip(r)
+			over = err == nil && response.StatusCode < http.StatusMultipleChoices && bytes.Contains(body, []byte(leaving))
+			return response, err
+		})
+	}
+}
+
+// roundTrip is a function as an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // generations returns the generations of our objects by their names.
 func (s *fabric) generations(t *testing.T) map[string]string {

@@ -4,6 +4,7 @@ package frrk8s
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -79,7 +80,7 @@ func TestServiceReachesARouter(t *testing.T) {
 	}
 	before := []connections{s.connections(t, s.Nodes[0]), s.connections(t, s.Nodes[1])}
 	s.importMetalLB(t)
-	stop := s.controller(t)
+	stop := s.controller(t, untilLeaving())
 	s.apply(t, service("web", "Cluster", "n1"))
 	s.apply(t, service("db", "Cluster", "n1"))
 	s.awaitHops(t, "203.0.113.2/32", n1, n2) // in MetalLB's sessions
@@ -163,10 +164,14 @@ func (s *fabric) refuse(t *testing.T) {
 			`jsonpath={.status.conditions[?(@.type=="Ready")].reason}`), "FRRConflict")
 	})
 	for _, n := range s.Nodes {
-		is := s.kubectl(t, "get", "frrnodestate", n.Name, "-o", "jsonpath={.status.lastConversionResult}")
-		if is != "success" {
-			t.Errorf("%s: %s", n.Name, is)
-		}
+		await.NoError(t, "the state of node "+n.Name, func(ctx context.Context) error { // it may not be there yet
+			is, err := s.Plane.Kubectl(ctx, "get", "frrnodestate", n.Name, "-o",
+				"jsonpath={.status.lastConversionResult}")
+			if err == nil && is != "success" {
+				err = errors.New(is)
+			}
+			return err
+		})
 	}
 	s.kubectl(t, "delete", "bgppeers.slb.k8s.ovn.org", "refused")
 	s.refuseForeign(t)
@@ -230,14 +235,15 @@ func (s *fabric) announced(t *testing.T) {
 	s.awaitHops(t, moving, n.Addr.String())
 }
 
-// drain drains the first node. The router is told to avoid its routes before they are withdrawn. The controller is
-// stopped between the two, so that FRR has as much time as it needs on a busy machine. The next one withdraws.
+// drain drains the first node. The router is told to avoid its routes before they are withdrawn. The controller can
+// write no more objects after the one that says so, and is stopped then, so that FRR has as much time as it needs on a
+// busy machine. The next one withdraws.
 func (s *fabric) drain(t *testing.T, stop func()) func() {
 	t.Helper()
 	s.kubectl(t, "annotate", "node", "n1", "slb.k8s.ovn.org/drain=test")
 	await.True(t, "an object for the node that drains", func() bool {
 		return strings.Contains(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
-			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), "65535:0")
+			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), leaving)
 	})
 	stop()
 	n1 := s.Nodes[0].Addr.String()
