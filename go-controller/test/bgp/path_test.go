@@ -57,6 +57,11 @@ func quickBFD() *bgp.BFD {
 	return &bgp.BFD{Receive: 300 * time.Millisecond, Transmit: 300 * time.Millisecond, Multiplier: 3}
 }
 
+// patientBFD detects failures before the hold time expires, and takes no stalled machine for one.
+func patientBFD() *bgp.BFD {
+	return &bgp.BFD{Receive: time.Second, Transmit: time.Second, Multiplier: 25}
+}
+
 // drop drops all packets between router and node, or lets them pass again, while both ends see their links up. It
 // works in both directions, because a router that still reaches the node ends the session itself as soon as its BFD
 // fails.
@@ -100,13 +105,13 @@ func TestPathFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, 70+i)
-			s.configure(t, s.neighbor(c.v6, 2, nodeASN, "timers 30 90", "bfd 3 300 300")...)
+			s.configure(t, s.neighbor(c.v6, 2, nodeASN, "timers 30 90", "bfd 25 1000 1000")...)
 			peer := "away " + c.name
 			n := newWatchedNode(t, peer)
 			session := s.session(peer, c.v6, 2)
 			session.Neighbor.Hold, session.Neighbor.Keepalive, session.Neighbor.Connect = 90*time.Second, 30*time.Second,
 				5*time.Second
-			session.BFD = quickBFD()
+			session.BFD = patientBFD()
 			prefixes := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/32"), netip.MustParsePrefix("2001:db8:ffff::1/128")}
 			session.Routes = s.routes(2, prefixes[0].String(), prefixes[1].String())
 			n.want(session)
