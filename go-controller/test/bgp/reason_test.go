@@ -81,9 +81,11 @@ func TestMaximumPrefixDampsTheSession(t *testing.T) {
 			if state.Phase != speaker.Established {
 				continue
 			}
-			if state.Since != since { // A session has several states, for example one for each change of a count.
-				sessions, since = sessions+1, state.Since
+			if state.Since.Equal(since) { // A session has several states, for example one for each change of a count.
+				continue
 			}
+			sessions, since = sessions+1, state.Since
+			// On a busy machine, it may last until it counts as up, which is tested on a virtual clock (package speaker).
 			if sessions > 1 && (!state.Damped || !strings.Contains(state.LastError, want)) {
 				t.Fatalf("session %d: %+v, want it damped because of %q", sessions, state, want)
 			}
