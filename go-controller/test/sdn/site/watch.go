@@ -21,26 +21,34 @@ type Sightings map[netip.Addr][]string
 
 // hearing records the answers.
 type hearing struct {
-	mu     sync.Mutex
-	seen   Sightings
-	silent map[netip.Addr]bool // addresses without an answer since the last call of anew
+	mu   sync.Mutex
+	seen Sightings
+	// present are the MAC addresses that answered last in the end, to which no older answer belongs.
+	present map[netip.Addr]string
 }
 
-// anew starts to wait for a new answer for each address.
-func (h *hearing) anew(addrs []netip.Addr) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.silent = map[netip.Addr]bool{}
-	for _, a := range addrs {
-		h.silent[a] = true
-	}
-}
-
-// all reports whether every address has been answered for since then.
+// all reports whether every address has been answered for.
 func (h *hearing) all() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.silent) == 0
+	for _, macs := range h.seen {
+		if len(macs) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// complete reports whether the present holder of every address has been seen.
+func (h *hearing) complete() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a, macs := range h.seen {
+		if mac, known := h.present[a]; !known || !slices.Contains(macs, mac) {
+			return false
+		}
+	}
+	return true
 }
 
 func (h *hearing) note(a netip.Addr, mac string) {
@@ -50,31 +58,38 @@ func (h *hearing) note(a netip.Addr, mac string) {
 	if asked && !slices.Contains(macs, mac) {
 		h.seen[a] = append(macs, mac)
 	}
-	delete(h.silent, a)
 }
 
-// watch probes for addresses on a device until the context ends, and then until each address is answered for once
-// more, to determine the current holders. It calls answered once each address has been answered for.
+func (h *hearing) notePresent(a netip.Addr, mac string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.present[a] = mac
+}
+
+// watch probes for addresses on a device until the context ends, and then until the present holder of each address is
+// seen. It calls answered once each address has been answered for.
 func watch(ctx context.Context, device string, addrs []netip.Addr, answered func()) (Sightings, error) {
 	port, err := neighbour.Open(device)
 	if err != nil {
 		return nil, err
 	}
-	h := &hearing{seen: Sightings{}}
+	h := &hearing{seen: Sightings{}, present: map[netip.Addr]string{}}
 	for _, a := range addrs {
 		h.seen[a] = nil
 	}
-	h.anew(addrs)
 	var listening sync.WaitGroup
-	listening.Go(func() {
-		for {
-			answer, err := port.Receive()
-			if err != nil {
-				return
+	listen := func(port *neighbour.Port, note func(netip.Addr, string)) {
+		listening.Go(func() {
+			for {
+				answer, err := port.Receive()
+				if err != nil {
+					return
+				}
+				note(answer.Addr, answer.MAC)
 			}
-			h.note(answer.Addr, answer.MAC)
-		}
-	})
+		})
+	}
+	listen(port, h.note)
 	ask := func(ctx context.Context, enough func() bool) error {
 		tick := time.NewTicker(askEvery)
 		defer tick.Stop()
@@ -98,10 +113,15 @@ func watch(ctx context.Context, device string, addrs []netip.Addr, answered func
 	if err := ask(ctx, func() bool { return false }); err != nil {
 		return nil, err
 	}
-	h.anew(addrs)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	// On a busy machine, older answers may wait to be read. The new port has none of them.
+	last, err := neighbour.Open(device)
+	if err != nil {
+		return nil, err
+	}
+	listen(last, h.notePresent)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	if err := errors.Join(ask(last, h.all), port.Close()); err != nil {
+	if err := errors.Join(ask(ctx, h.complete), port.Close(), last.Close()); err != nil {
 		return nil, err
 	}
 	listening.Wait()
