@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -139,18 +140,14 @@ func drained(t *testing.T, r *running) {
 func killed(t *testing.T, r *running) {
 	const node = "n3"
 	before := r.settled(2 * services)
-	agent, err := r.Agent(node)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r.during(pair(t, before, node), 1, func() {
-		if err := agent.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.StartAgent(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		r.renewed(node, before)
+		r.withoutControllers(func() {
+			r.kill(node)
+			if _, err := r.StartAgent(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			r.renewed(node, before)
+		})
 		r.unmoved(before)
 	})
 }
@@ -370,21 +367,37 @@ func restarted(t *testing.T, r *running) {
 	}
 }
 
+func (r *running) signalControllers(sig syscall.Signal) {
+	r.t.Helper()
+	for _, c := range r.controllers {
+		if err := c.SignalGroup(sig); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 func beheaded(t *testing.T, r *running) {
 	const node = "n4"
 	before := r.settled(2 * services)
 	r.during(pair(t, before, node), 2, func() {
-		leader, err := r.Leader(t.Context())
-		if err != nil || r.controllers[leader] == nil {
-			t.Fatalf("leader %q: %v", leader, err)
+		// While both replicas are stopped, the leader stays the leader, however long the machine stalls.
+		var leader string
+		var terms int32
+		r.await("a leader that is stopped", func(ctx context.Context) error {
+			r.signalControllers(syscall.SIGSTOP)
+			var err error
+			if leader, terms, err = r.LastLeader(ctx); err != nil {
+				r.signalControllers(syscall.SIGCONT)
+			}
+			return err
+		})
+		if r.controllers[leader] == nil {
+			t.Fatalf("leader %q", leader)
 		}
-		if err := r.Cut(t.Context(), node); err != nil {
+		if err := errors.Join(r.Cut(t.Context(), node), r.controllers[leader].Kill()); err != nil {
 			t.Fatal(err)
 		}
-		terms, err := r.Terms(t.Context())
-		if err := errors.Join(err, r.controllers[leader].Kill()); err != nil {
-			t.Fatal(err)
-		}
+		r.signalControllers(syscall.SIGCONT) // the one that is left
 		r.leave(node)
 		r.settled(2*services, node)
 		if now, err := r.Terms(t.Context()); err != nil || now <= terms {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
 )
 
@@ -78,9 +79,33 @@ func (r *running) kill(node string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.prolong(node)
 }
 
-// withoutControllers calls do while no controller runs: there are no health checks, and no address moves.
+// prolong makes the kernel of a node keep the addresses whose agent has ended for an hour. On a busy machine, the next
+// agent may take longer than they remain otherwise.
+func (r *running) prolong(node string) {
+	r.t.Helper()
+	has, err := r.Kernel(r.t.Context(), node)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var lines []string
+	for a := range has {
+		line := fmt.Sprintf("addr change %s dev eth1 valid_lft 3600 preferred_lft 0 noprefixroute",
+			netip.PrefixFrom(a, a.BitLen()))
+		if a.Is6() {
+			line += " nodad"
+		}
+		lines = append(lines, line)
+	}
+	if err := ip.Batch(r.t.Context(), r.Netns(node), lines...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// withoutControllers calls do while no controller runs: there are no health checks, and no address moves, however long
+// an agent is away. Then the controllers find the agents of all nodes.
 func (r *running) withoutControllers(do func()) {
 	r.t.Helper()
 	for _, name := range []string{"c1", "c2"} {
@@ -89,9 +114,28 @@ func (r *running) withoutControllers(do func()) {
 		}
 	}
 	do()
+	for i := 1; i <= nodes; i++ {
+		r.listens(site.NodeName(i), healthPort)
+	}
 	for _, name := range []string{"c1", "c2"} {
 		r.controller(name)
 	}
+}
+
+// healthPort is the port on which agents answer health checks.
+const healthPort = 9484
+
+// listens waits until a program listens on a port of a node.
+func (r *running) listens(node string, port int) {
+	r.t.Helper()
+	at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(port))
+	r.await("a program that listens at "+at, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
 }
 
 // startedWithoutAPIServer checks that an agent that can't read the Node keeps the addresses in the kernel.
@@ -99,14 +143,19 @@ func startedWithoutAPIServer(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
 	r.during(pair(t, before, node), 1, func() {
-		r.kill(node)
-		if err := r.CutAPI(t.Context(), node); err != nil {
+		r.withoutControllers(func() {
+			r.kill(node)
+			if err := r.CutAPI(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.StartAgent(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			r.renewed(node, before)
+		})
+		if _, err := r.Leader(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.StartAgent(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		r.renewed(node, before)
 		r.unmoved(before)
 		if err := r.RestoreAPI(t.Context(), node); err != nil {
 			t.Fatal(err)
@@ -128,20 +177,13 @@ func portsBusy(t *testing.T, r *running) {
 	node := holder(before)
 	r.withoutControllers(func() {
 		r.kill(node)
-		for _, port := range []int{9484, site.MetricsPort} {
+		for _, port := range []int{healthPort, site.MetricsPort} {
 			occupant, err := r.Occupy(t.Context(), node, port)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = occupant.Kill() }) // already killed unless the test has failed
-			at := net.JoinHostPort("172.31.0."+strings.TrimPrefix(node, "n"), fmt.Sprint(port))
-			r.await("port "+at+" occupied", func(ctx context.Context) error {
-				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
-				if err == nil {
-					err = conn.Close()
-				}
-				return err
-			})
+			r.listens(node, port)
 			defer func() {
 				if err := occupant.Kill(); err != nil {
 					t.Error(err)
@@ -177,6 +219,7 @@ func endedUnnoticed(t *testing.T, r *running) {
 			if err := agent.Terminate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			r.prolong(node)
 			if err := r.obeys(t.Context(), node, before); err != nil {
 				t.Errorf("the agent has ended without reporting it: %v", err)
 			}
@@ -196,6 +239,9 @@ func addressesChange(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	node := holder(before)
 	failed := r.readErrors(node)
+	if err := r.PrepareChurn(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	churning := make(chan error, 1)

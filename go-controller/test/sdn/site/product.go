@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -83,6 +84,27 @@ func (s *Site) Terms(ctx context.Context) (int32, error) {
 	return *lease.LeaseTransitions, nil
 }
 
+// LastLeader returns the replica that holds the Lease, while all of them are stopped, and how often the leader has
+// changed. It writes the Lease, so that a write of a replica fails that the API server has not finished.
+func (s *Site) LastLeader(ctx context.Context) (name string, terms int32, err error) {
+	leases := s.Client.CoordinationV1().Leases(namespace)
+	lease, err := leases.Get(ctx, "ovnkube-slb", metav1.GetOptions{})
+	if err != nil {
+		return "", 0, err
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "test/stopped", "true")
+	if lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		return "", 0, err
+	}
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return "", 0, errors.New("no replica has the Lease")
+	}
+	if lease.Spec.LeaseTransitions != nil {
+		terms = *lease.Spec.LeaseTransitions
+	}
+	return *lease.Spec.HolderIdentity, terms, nil
+}
+
 func (s *Site) lease(ctx context.Context) (*coordinationv1.LeaseSpec, error) {
 	lease, err := s.Client.CoordinationV1().Leases(namespace).Get(ctx, "ovnkube-slb", metav1.GetOptions{})
 	if err != nil {
@@ -135,17 +157,20 @@ func (s *Site) RestoreAPI(ctx context.Context, node string) error {
 	return err
 }
 
-// Churn adds many addresses that are not ours to an unconnected interface of a node, changes some of them
-// continuously until the context ends, and then removes the interface.
-func (s *Site) Churn(ctx context.Context, node string) error {
-	const static, changing = 2000, 500
+// PrepareChurn adds an unconnected interface with many addresses that are not ours to a node.
+func (s *Site) PrepareChurn(ctx context.Context, node string) error {
+	const static = 2000
 	lines := []string{"link add churn type bridge", "link set churn up"}
 	for i := range static {
 		lines = append(lines, fmt.Sprintf("addr add 10.99.%d.%d/32 dev churn", i/250, i%250))
 	}
-	if err := ip.Batch(ctx, s.Netns(node), lines...); err != nil {
-		return err
-	}
+	return ip.Batch(ctx, s.Netns(node), lines...)
+}
+
+// Churn changes further addresses of the interface of PrepareChurn continuously until the context ends, and then
+// removes the interface.
+func (s *Site) Churn(ctx context.Context, node string) error {
+	const changing = 500
 	var add, del []string
 	for i := range changing {
 		add = append(add, fmt.Sprintf("addr add 10.98.%d.%d/32 dev churn", i/250, i%250))
