@@ -148,8 +148,24 @@ func killed(t *testing.T, r *running) {
 			}
 			r.renewed(node, before)
 		})
-		r.unmoved(before)
+		r.undisturbed(before)
 	})
+}
+
+// undisturbed checks that no address moves when a controller has made a decision, which is for a new Service.
+func (r *running) undisturbed(before map[netip.Addr]string) {
+	r.t.Helper()
+	if err := r.AddServices(r.t.Context(), "later", 1); err != nil {
+		r.t.Fatal(err)
+	}
+	after := r.settled(2*services + 2)
+	for a, node := range before {
+		if after[a] != node {
+			r.t.Errorf("%s moved from %s to %s", a, node, after[a])
+		}
+	}
+	r.kubectl("delete", "service", "later-0")
+	r.settled(2 * services)
 }
 
 // again starts the agent of a node that has none.
@@ -351,17 +367,8 @@ func restarted(t *testing.T, r *running) {
 	for _, name := range []string{"c1", "c2"} {
 		r.controller(name)
 	}
-	if err := r.AddServices(t.Context(), "later", 1); err != nil {
-		t.Fatal(err)
-	}
-	after := r.settled(2*services + 2)
-	for a, node := range before {
-		if after[a] != node {
-			t.Errorf("%s moved from %s to %s", a, node, after[a])
-		}
-	}
-	r.kubectl("delete", "service", "later-0")
-	if r.settled(2 * services); r.kubectl("get", "nodes", "-o",
+	r.undisturbed(before)
+	if r.kubectl("get", "nodes", "-o",
 		`jsonpath={.items[*].metadata.annotations}`) != annotations {
 		t.Error("annotations are not what they were")
 	}
