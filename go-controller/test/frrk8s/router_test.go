@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,15 +85,7 @@ func TestServiceReachesARouter(t *testing.T) {
 	s.apply(t, service("web", "Cluster", "n1"))
 	s.apply(t, service("db", "Cluster", "n1"))
 	s.awaitHops(t, "203.0.113.2/32", n1, n2) // in MetalLB's sessions
-	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
-	await.True(t, "objects with a session of our own", func() bool {
-		for name := range s.generations(t) {
-			if strings.HasSuffix(name, "-session") {
-				return true
-			}
-		}
-		return false
-	})
+	s.takeOver(t)
 	s.apply(t, service("late", "Cluster", "n1"))
 	s.awaitHops(t, "203.0.113.3/32", n1, n2) // FRR has loaded what was written before, too
 	s.awaitHops(t, moving, n1, n2)
@@ -135,6 +128,30 @@ func TestServiceReachesARouter(t *testing.T) {
 	if admitted, refused := s.webhookCalls(t); admitted == 0 || refused != 1 {
 		t.Errorf("the webhook admitted %d objects and refused %d, want only the foreign one refused", admitted, refused)
 	}
+}
+
+// takeOver deletes MetalLB's objects, and waits until ours define the session. frr-k8s applies a change some seconds
+// after it (its debounce time), so that it never sees the moment between the two, in which the session has no BFD
+// profile: FRR would end it. The debounce time of this site is short; so that it does not matter how busy the machine
+// is, frr-k8s is stopped meanwhile.
+func (s *fabric) takeOver(t *testing.T) {
+	t.Helper()
+	signal := func(sig syscall.Signal) {
+		for _, n := range s.Nodes {
+			if err := n.SignalController(sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
+	await.True(t, "objects with a session of our own", func() bool {
+		profiles := strings.Fields(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
+			"jsonpath={range .items[*]}{.metadata.name}={.spec.bgp.routers[*].neighbors[*].bfdProfile} {end}"))
+		return slices.ContainsFunc(profiles, func(p string) bool { return strings.Contains(p, "-session=") }) &&
+			!slices.ContainsFunc(profiles, func(p string) bool { return !strings.HasSuffix(p, "=slow") })
+	})
+	signal(syscall.SIGCONT)
 }
 
 // connections are how often the router's session with a node was established and lost. While FRR starts, it may be more
