@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +39,8 @@ const moving = "203.0.113.1/32"
 func TestServiceReachesARouter(t *testing.T) {
 	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "go", "ip", "bash", "python3", site.Reloader)...)
 	t.Parallel()
-	installed := frr.Prefixes() // The nodes have the FRR of the cache, as new as that of frr-k8s.
 	started, err := site.Start(t.Context(), site.Config{Root: "../../..", Nodes: 2, Debounce: "50", Poll: "1s",
-		FRR: installed[len(installed)-1], Progress: os.Stderr})
+		Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,28 +128,19 @@ func TestServiceReachesARouter(t *testing.T) {
 	}
 }
 
-// takeOver deletes MetalLB's objects, and waits until ours define the session. frr-k8s applies a change some seconds
-// after it (its debounce time), so that it never sees the moment between the two, in which the session has no BFD
-// profile: FRR would end it. The debounce time of this site is short; so that it does not matter how busy the machine
-// is, frr-k8s is stopped meanwhile.
+// takeOver deletes MetalLB's objects, and waits until ours define the session. frr-k8s may see any moment of this: each
+// of our objects has the session's BFD profile all along.
 func (s *fabric) takeOver(t *testing.T) {
 	t.Helper()
-	signal := func(sig syscall.Signal) {
-		for _, n := range s.Nodes {
-			if err := n.SignalController(sig); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	signal(syscall.SIGSTOP)
 	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
 	await.True(t, "objects with a session of our own", func() bool {
 		profiles := strings.Fields(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
 			"jsonpath={range .items[*]}{.metadata.name}={.spec.bgp.routers[*].neighbors[*].bfdProfile} {end}"))
-		return slices.ContainsFunc(profiles, func(p string) bool { return strings.Contains(p, "-session=") }) &&
-			!slices.ContainsFunc(profiles, func(p string) bool { return !strings.HasSuffix(p, "=slow") })
+		if i := slices.IndexFunc(profiles, func(p string) bool { return !strings.HasSuffix(p, "=slow") }); i >= 0 {
+			t.Fatalf("an object without the BFD profile: %s", profiles[i])
+		}
+		return slices.ContainsFunc(profiles, func(p string) bool { return strings.Contains(p, "-session=") })
 	})
-	signal(syscall.SIGCONT)
 }
 
 // connections are how often the router's session with a node was established and lost. While FRR starts, it may be more

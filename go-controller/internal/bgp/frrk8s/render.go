@@ -303,10 +303,14 @@ func (r *renderer) classOf(p *world.Peer, n *nodeState) (*class, string) {
 	object, router, shared := findShared(p, n)
 	differences := ""
 	if shared != nil {
-		c.shared, c.profiles = true, nil
+		c.shared = true
 		repeated := frrapi.Neighbor{Session: shared.Session, Other: maps.Clone(shared.Other)}
 		delete(repeated.Other, "toReceive")
-		repeated.BFDProfile = "" // it would need the profile; the object that has it counts
+		// If it is the peer's own BFD profile, the session keeps it when the objects of others go. Any other would need
+		// its definition, too; the object that has it counts.
+		if repeated.BFDProfile != session.BFDProfile {
+			repeated.BFDProfile, c.profiles = "", nil
+		}
 		c.router.Neighbors[0] = repeated
 		if c.router.ID == "" || router.ID != "" {
 			c.router.ID = router.ID
@@ -340,7 +344,7 @@ func differ(ours, theirs *frrapi.Session, passwords map[string]string) []string 
 	if password(ours) != password(theirs) {
 		fields = append(fields, "password")
 	}
-	if ours.BFDProfile != "" || theirs.BFDProfile != "" {
+	if ours.BFDProfile != theirs.BFDProfile {
 		fields = append(fields, "bfdProfile")
 	}
 	if ours.GracefulRestart != theirs.GracefulRestart {

@@ -40,19 +40,56 @@ func sessionOf(p *world.Peer, merged *Merged) (frrapi.Session, []frrapi.BFDProfi
 	if p.BFD == nil {
 		return s, nil
 	}
-	number := func(n uint32) *uint32 { return &n }
-	profile := frrapi.BFDProfile{Name: shortened(p.BFDName, maxProfileName), PassiveMode: &p.BFD.Passive,
-		ReceiveInterval:  number(uint32(p.BFD.Receive / time.Millisecond)),
-		TransmitInterval: number(uint32(p.BFD.Transmit / time.Millisecond)),
-		DetectMultiplier: number(uint32(p.BFD.Multiplier)), MinimumTTL: number(uint32(p.BFD.MinimumTTL))}
-	// A session that was shared keeps the name of its profile. FRR would delete one that is renamed first, and its BFD
-	// sessions have the default timers meanwhile.
-	if merged.otherProfile(profile) {
-		profile.Name = shortened("slb-"+p.BFDName, maxProfileName)
+	profile := profileOf(p)
+	if theirs, ok := merged.profiles[profile.Name]; ok {
+		if effect, same := inEffect(profile), inEffect(theirs.BFDProfile); frrapi.Equal(&effect, &same) {
+			profile = theirs.BFDProfile // frr-k8s compares what is written
+		} else {
+			profile.Name = shortened("slb-"+p.BFDName, maxProfileName)
+		}
 	}
 	s.BFDProfile = profile.Name
 	return s, []frrapi.BFDProfile{profile}
 }
+
+// profileOf returns the BFD profile of a peer. As in objects of others, FRR's defaults are left out. It has the name of
+// the peer's, so that a session that was shared keeps it: FRR would delete a profile that is renamed first, and its BFD
+// sessions have the default timers meanwhile.
+func profileOf(p *world.Peer) frrapi.BFDProfile {
+	number := func(n uint32) *uint32 { return &n }
+	all := frrapi.BFDProfile{Name: shortened(p.BFDName, maxProfileName), PassiveMode: &p.BFD.Passive,
+		ReceiveInterval:  number(uint32(p.BFD.Receive / time.Millisecond)),
+		TransmitInterval: number(uint32(p.BFD.Transmit / time.Millisecond)),
+		DetectMultiplier: number(uint32(p.BFD.Multiplier)), MinimumTTL: number(uint32(p.BFD.MinimumTTL))}
+	return inEffect(all)
+}
+
+// inEffect returns a BFD profile without values that change nothing: FRR's defaults, and how often it sends echo packets
+// if it sends none.
+func inEffect(p frrapi.BFDProfile) frrapi.BFDProfile {
+	p = completed(p)
+	for _, f := range []struct {
+		value    **uint32
+		standard uint32
+	}{{&p.ReceiveInterval, defaultBFDInterval}, {&p.TransmitInterval, defaultBFDInterval},
+		{&p.DetectMultiplier, defaultBFDMultiplier}, {&p.MinimumTTL, defaultMinimumTTL}} {
+		if *f.value != nil && **f.value == f.standard {
+			*f.value = nil
+		}
+	}
+	if !*p.EchoMode {
+		p.EchoInterval = nil
+	}
+	return p
+}
+
+// FRR's defaults of BFD (intervals in milliseconds): BFD_DEFREQUIREDMINRX, BFD_DEFDETECTMULT and BFD_DEF_MHOP_TTL of
+// its bfdd/bfd.h.
+const (
+	defaultBFDInterval   = 300
+	defaultBFDMultiplier = 3
+	defaultMinimumTTL    = 254
+)
 
 // maxProfileName is the maximum length of the name of a BFD profile in FRR (BFD_NAME_SIZE, 255 with its end) and in a
 // name of ours that stays readable.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
@@ -149,15 +148,6 @@ func (n *Node) KillController() error {
 		return err
 	}
 	return p.Kill()
-}
-
-// SignalController sends a signal to the controller of frr-k8s. While it is stopped, FRR keeps what it has.
-func (n *Node) SignalController(sig syscall.Signal) error {
-	p, err := proc.Find(n.dir, controller)
-	if err != nil {
-		return err
-	}
-	return p.SignalGroup(sig)
 }
 
 // Processes returns the processes whose memory frr-k8s needs on a node: its controller, and the daemons of FRR.
