@@ -2,28 +2,20 @@
 
 // Package await waits in tests for states that a real daemon, a process or the kernel reaches by itself.
 //
-// Tests never assert how long that takes, nor that nothing happens for a while. A wait ends as soon as the state is
-// reached. Limit only ends the waits for states that are never reached, and is the same for all of them, so that the
-// result of a test does not depend on the load of the machine. Tests without real parts need none of this: they run in
-// a bubble of testing/synctest, whose clock is exact.
+// Tests never assert how long that takes, nor that nothing happens for a while. How they wait is that of package poll.
+// Tests without real parts need none of this: they run in a bubble of testing/synctest, whose clock is exact.
 package await
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
-const (
-	// Limit is how long a wait lasts at most. What takes seconds on an idle machine is reached long before that on a busy
-	// one.
-	Limit = 2 * time.Minute
-
-	// interval is the time between two checks. After a slow check, the pause is as long as the check, because what is
-	// waited for needs CPU time, too.
-	interval = 10 * time.Millisecond
-)
+// Limit is how long a wait lasts at most.
+const Limit = poll.Limit
 
 // Context returns a context that ends after Limit, or with the test's cleanup.
 func Context(t testing.TB) context.Context {
@@ -49,22 +41,8 @@ func True(t testing.TB, what string, reached func() bool) {
 // NoError waits until check returns nil. what describes the state. The last error is part of the failure.
 func NoError(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx := Context(t)
-	var last error
-	for {
-		began := time.Now()
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil || last == nil { // otherwise the end of the wait may be the cause
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v: %v", what, context.Cause(ctx), last)
-		case <-time.After(max(interval, time.Since(began))):
-		}
+	if err := poll.Until(Context(t), check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // This file reads and writes the flows of OVN-Kubernetes on br-ex that match requests (ARP, neighbor solicitations) for
@@ -98,7 +100,7 @@ func serviceAddrs(s *corev1.Service) []netip.Addr {
 func (l *Lab) RemoveOrphanedFlows(ctx context.Context) (left []string, err error) {
 	waiting, cancel := context.WithTimeout(ctx, flowRemoval)
 	defer cancel()
-	err = poll(waiting, func() error {
+	err = poll.Until(waiting, func(context.Context) error {
 		orphaned, err := l.OrphanedFlows(waiting)
 		if err != nil {
 			return err
@@ -116,7 +118,7 @@ func (l *Lab) RemoveOrphanedFlows(ctx context.Context) (left []string, err error
 	}
 	again, cancel := context.WithTimeout(ctx, flowRemoval)
 	defer cancel()
-	return left, poll(again, func() error {
+	return left, poll.Until(again, func(context.Context) error {
 		orphaned, err := l.OrphanedFlows(again)
 		if err == nil && len(orphaned) > 0 {
 			err = fmt.Errorf("br-ex has flows for addresses of no Service after a restart of ovnkube: %s",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 	"github.com/ovnkube-slb/ovnkube-slb/test/program"
 )
 
@@ -70,7 +71,7 @@ type Probe struct {
 const confirmTime = 20 * time.Second
 
 // StartProbe starts streams of requests from a namespace and returns when each stream has received a response. After
-// [proc.Limit] without one it returns an error. Finish ends the probe.
+// [poll.Limit] without one it returns an error. Finish ends the probe.
 func (l *Lab) StartProbe(ctx context.Context, short string, specs ...probe.Spec) (*Probe, error) {
 	args := l.self("probe", "--json", "--duration", time.Hour.String(), "--confirm", confirmTime.String())
 	for _, spec := range specs {
@@ -100,12 +101,12 @@ func (p *Probe) Complete() error { return p.await(probe.CompleteLine) }
 
 // await reads a line. It ends the probe if another one comes or none in time.
 func (p *Probe) await(want string) error {
-	impatient := time.AfterFunc(proc.Limit, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
+	impatient := time.AfterFunc(poll.Limit, func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
 	defer impatient.Stop()
 	line, err := p.out.ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != want {
 		_ = p.cmd.Wait() // The output is more specific than the exit status.
-		return fmt.Errorf("not %s within %s: %s%s", want, proc.Limit, line, p.diag)
+		return fmt.Errorf("not %s within %s: %s%s", want, poll.Limit, line, p.diag)
 	}
 	return nil
 }

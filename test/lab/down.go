@@ -18,6 +18,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // Down removes a lab in any state, by its name and directory alone. It returns nil if there is none.
@@ -53,7 +54,7 @@ func (l *Lab) Down(ctx context.Context) error {
 // killStrays kills processes without a record, until none is left. It repeats because a daemon may have started another
 // one in the meantime.
 func killStrays(ctx context.Context, name, dir string) error {
-	return within(ctx, func(context.Context) error {
+	return poll.Within(ctx, poll.Limit, func(context.Context) error {
 		pids, err := Strays(name, dir)
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

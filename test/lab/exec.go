@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // run executes a command and returns its standard output. An error includes the command and its output.
@@ -38,39 +37,8 @@ func brief(args []string) string {
 	return line
 }
 
-// pollEvery is the interval at which poll checks a condition.
-const pollEvery = 20 * time.Millisecond
-
-// poll calls f until it returns nil. If the context ends first, the error includes the last error of f.
-func poll(ctx context.Context, f func() error) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	var last error
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil || last == nil { // otherwise the end of the wait may be the cause
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), last)
-		case <-tick.C:
-		}
-	}
-}
-
-// within calls f, as poll does, with a context that ends after the limit of all waits.
-func within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, proc.Limit)
-	defer cancel()
-	return poll(ctx, func() error { return f(ctx) })
-}
-
 // toolTimeout is a flag of the tools of OVN and Open vSwitch: by default they wait for their database forever.
-func toolTimeout() string { return fmt.Sprintf("--timeout=%.0f", proc.Limit.Seconds()) }
+func toolTimeout() string { return fmt.Sprintf("--timeout=%.0f", poll.Limit.Seconds()) }
 
 // lines splits an output that has one word per line.
 func lines(out string) []string { return strings.Fields(out) }

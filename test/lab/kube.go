@@ -23,6 +23,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // errNoKube is returned by functions that need the API server if the lab has none.
@@ -261,7 +262,7 @@ func (l *Lab) DeleteNode(ctx context.Context, name string) (add func(context.Con
 			Labels: object.Labels, IPs: addrsOf(n.LAN), PodCIDRs: n.PodSubnets}); err != nil || !l.state.Network.Real() {
 			return err
 		}
-		return within(ctx, l.loadAddresses)
+		return poll.Within(ctx, poll.Limit, l.loadAddresses)
 	}, nil
 }
 

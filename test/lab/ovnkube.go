@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // This file runs OVN-Kubernetes itself, without containers. In central mode, one ovnkube runs as master in the
@@ -164,7 +165,7 @@ func (l *Lab) startOVNKubeNode(ctx context.Context, n Node) error {
 	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
 	defer cancel()
 	var ended error // Waiting for the gateway is pointless then.
-	err := poll(ctx, func() error {
+	err := poll.Until(ctx, func(context.Context) error {
 		if ended = errors.Join(l.ovnkubeEnds(centralNetns), l.ovnkubeEnds(n.Name)); ended != nil {
 			return nil
 		}
@@ -248,7 +249,7 @@ func (l *Lab) RestartOVNKube(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ovnkubeStart)
 	defer cancel()
 	for _, short := range l.ovnkubeNamespaces() {
-		if err := poll(ctx, func() error { return l.ovnkubeReady(ctx, short) }); err != nil {
+		if err := poll.Until(ctx, func(context.Context) error { return l.ovnkubeReady(ctx, short) }); err != nil {
 			return fmt.Errorf("ovnkube of %s: %w\n%s", short, err, l.logTail(short, ovnkubeName))
 		}
 	}

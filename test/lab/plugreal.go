@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/kubelet"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // podNetworksAnnotation is where OVN-Kubernetes reports the addresses of a pod.
@@ -26,7 +27,7 @@ type podNetwork struct {
 // installed.
 func (p *Plug) plugReal(ctx context.Context, n Node, pod kubelet.Pod) ([]netip.Prefix, error) {
 	var network podNetwork
-	if err := within(ctx, func(ctx context.Context) (err error) {
+	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) (err error) {
 		network, err = p.network(ctx, pod)
 		return err
 	}); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // The installed controller: its ServiceAccount, and its listen addresses in the central namespace.
@@ -38,7 +39,7 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	kubectl := func(ctx context.Context, args ...string) (string, error) { return l.Kubectl(ctx, "", args...) }
-	if err := within(ctx, func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }); err != nil {
+	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	return l.StartController(ctx, controller, flags...)
@@ -76,7 +77,7 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 // not allow: the manifests may be those of another flavour. alive returns an error if the program is not running.
 func (l *Lab) awaitReady(ctx context.Context, netns string, alive func() error) error {
 	noted := false
-	return within(ctx, func(ctx context.Context) error {
+	return poll.Within(ctx, poll.Limit, func(ctx context.Context) error {
 		if err := alive(); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/panels"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/scrape"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 const (
@@ -72,7 +73,7 @@ scrape_configs:
 	if err != nil {
 		return nil, err
 	}
-	if err := within(ctx, func(ctx context.Context) error {
+	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) error {
 		_, err := l.Exec(ctx, centralNetns, "curl", "-sf", "-m10", "http://"+prometheusAddress+"/-/ready")
 		return err
 	}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ovnprefix"
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // Up builds a lab and returns when pods can communicate. If it fails, or if the context ends, it leaves nothing behind.
@@ -43,7 +43,7 @@ func Up(ctx context.Context, c Config) (*Lab, error) {
 	p := newProgress(c.Progress)
 	if err := l.build(ctx, p); err != nil {
 		p.logf("failed, removing what there is")
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), proc.Limit)
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), poll.Limit)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("lab %s: %w", l.Name, err), Down(cleanup, c))
 	}
@@ -203,7 +203,7 @@ func (l *Lab) writeTopology(ctx context.Context, z zone) error {
 
 // awaitChassis returns when every node has registered. A later wait for all chassis covers only registered ones.
 func (l *Lab) awaitChassis(ctx context.Context) error {
-	return within(ctx, func(ctx context.Context) error {
+	return poll.Within(ctx, poll.Limit, func(ctx context.Context) error {
 		for _, z := range l.zones() {
 			out, err := l.zoneSB(ctx, z, "--bare", "--columns=name", "list", "Chassis")
 			if err != nil {

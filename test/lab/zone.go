@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // zone is a northbound and a southbound database with the nodes that they configure.
@@ -139,7 +139,7 @@ func (l *Lab) RepairFlows(ctx context.Context, addrs []netip.Addr) error {
 // Settle returns when every chassis whose ovn-controller runs has applied the current content of the northbound
 // database, or of that of its zone.
 func (l *Lab) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, proc.Limit)
+	ctx, cancel := context.WithTimeout(ctx, poll.Limit)
 	defer cancel()
 	for _, z := range l.liveZones() {
 		if err := l.settleZone(ctx, z); err != nil {
@@ -162,7 +162,7 @@ func (l *Lab) settleZone(ctx context.Context, z zone) error {
 	if err != nil {
 		return fmt.Errorf("nb_cfg: %w", err)
 	}
-	return poll(ctx, func() error {
+	return poll.Until(ctx, func(context.Context) error {
 		for _, n := range z.nodes {
 			if !l.runs(n, controllerName) {
 				continue

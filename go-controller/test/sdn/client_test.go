@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
@@ -69,6 +70,9 @@ func (r *running) during(addrs []netip.Addr, machines int, do func()) {
 	}
 }
 
+// sampled is how long holders waits between two nodes: much less than an agent needs to hand over an address.
+const sampled = 5 * time.Millisecond
+
 // holders returns the nodes whose kernels had each address while do ran, in order. A node occurs again if it still had
 // the address after it was found on another one.
 func (r *running) holders(addrs []netip.Addr, do func()) map[netip.Addr][]string {
@@ -78,9 +82,10 @@ func (r *running) holders(addrs []netip.Addr, do func()) map[netip.Addr][]string
 	go func() {
 		holders := map[netip.Addr][]string{}
 		for i := 0; ctx.Err() == nil; i++ { // forth and back: n1, n2, n3, n4, n4, n3 and so on
+			<-time.After(sampled)
 			round := i % (2 * nodes)
 			node := site.NodeName(1 + min(round, 2*nodes-1-round))
-			has, err := r.Kernel(ctx, node)
+			has, err := r.Kernel(node)
 			if err != nil && ctx.Err() == nil {
 				r.t.Error(err)
 			}

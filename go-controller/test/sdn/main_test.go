@@ -125,7 +125,7 @@ func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 
 // obeys checks that the kernel of a node has exactly the addresses assigned to the node.
 func (r *running) obeys(ctx context.Context, node string, held map[netip.Addr]string) error {
-	has, err := r.Kernel(ctx, node)
+	has, err := r.Kernel(node)
 	if err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func ended(t *testing.T, r *running) {
 		if err := agent.Terminate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if has, err := r.Kernel(t.Context(), node); err != nil || len(has) > 0 {
+		if has, err := r.Kernel(node); err != nil || len(has) > 0 {
 			t.Errorf("the agent has ended, and node %s still has %v (%v)", node, has, err)
 		}
 		r.settled(2 * services)
@@ -234,7 +234,7 @@ func meddled(t *testing.T, r *running) {
 		ip("addr", "del", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "eth1")
 	}
 	both := func(ctx context.Context) error {
-		has, err := r.Kernel(ctx, node)
+		has, err := r.Kernel(node)
 		if err == nil && (!has[addrs[0]] || !has[addrs[1]]) {
 			err = fmt.Errorf("%v are not all back", addrs)
 		}

@@ -86,7 +86,7 @@ func (r *running) kill(node string) {
 // agent may take longer than they remain otherwise.
 func (r *running) prolong(node string) {
 	r.t.Helper()
-	has, err := r.Kernel(r.t.Context(), node)
+	has, err := r.Kernel(node)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -126,17 +125,13 @@ func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	if daemon == BGPD {
 		args = append(args, "-p", "179")
 	}
-	socket := filepath.Join(r.Dir, daemon+".vty")
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // Left by a daemon that was killed.
+	if err := os.Remove(r.socket(daemon)); err != nil && !errors.Is(err, fs.ErrNotExist) { // Left by a daemon that was killed.
 		return fmt.Errorf("start %s of router %s: %w", daemon, r.Name, err)
 	}
 	_, err := proc.Start(ctx, proc.Spec{
 		Name: daemon, Dir: r.Dir, Netns: r.Netns, Args: args, Nice: proc.Foremost,
 		Ready: func(ctx context.Context) error {
-			if _, err := os.Stat(socket); err != nil {
-				return err
-			}
-			_, err := r.vtysh(ctx, "-d", daemon, "-c", "show version")
+			_, err := r.ask(ctx, daemon, "show version")
 			return err
 		},
 	})
@@ -180,18 +175,6 @@ func (r Router) Configure(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// Show runs a command whose output is JSON ("show bgp summary json") and decodes it.
-func (r Router) Show(ctx context.Context, command string, into any) error {
-	out, err := r.vtysh(ctx, "-c", command)
-	if err != nil {
-		return fmt.Errorf("router %s: %s: %w", r.Name, command, err)
-	}
-	if err := json.Unmarshal(out, into); err != nil {
-		return fmt.Errorf("router %s: %s: %w: %.200s", r.Name, command, err, out)
-	}
-	return nil
-}
-
 // Vtysh returns a command that runs vtysh on the router's daemons.
 func (r Router) Vtysh(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, vtysh(r.prefix()), append([]string{"--vty_socket", r.Dir}, args...)...)
@@ -206,6 +189,8 @@ func (r Router) vtysh(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	return out.Bytes(), nil
 }
+
+func (r Router) socket(daemon string) string { return filepath.Join(r.Dir, daemon+".vty") }
 
 func (r Router) emptyConfig() string { return filepath.Join(r.Dir, "frr.conf") }
 

@@ -15,21 +15,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 const (
-	// readyPoll is the interval at which Spec.Ready is called. It is short because the lab starts dozens of daemons one
-	// after another.
-	readyPoll = 10 * time.Millisecond
 	// endPoll is the interval at which Wait checks whether a process has exited.
 	endPoll = 2 * time.Millisecond
 	// logTail is the size of the end of a log that an error includes, in bytes.
 	logTail = 2048
 )
-
-// Limit bounds each wait of the lab for a state that programs or the kernel reach by themselves, whatever the load of
-// the machine is. It is the limit of test/await, which programs can't import.
-const Limit = 2 * time.Minute
 
 // Foremost is the nice value of processes on which others depend and that depend on none of them: forwarding, and
 // probes that measure it. The lab forwards in user space. On a busy machine, BFD would otherwise consider a switch
@@ -53,7 +48,7 @@ type Spec struct {
 	// Nice is its nice value, -20 to 19 (nice(2)). Processes that simulate hardware or other machines have lower values
 	// than other processes.
 	Nice int
-	// Ready is called every 10 ms until it returns nil. If Ready is nil, the process is ready when started.
+	// Ready is called until it returns nil (package poll). If Ready is nil, the process is ready when started.
 	Ready func(ctx context.Context) error
 }
 
@@ -156,25 +151,22 @@ func (p *Process) awaitReady(ctx context.Context, ready func(context.Context) er
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, Limit)
+		ctx, cancel = context.WithTimeout(ctx, poll.Limit)
 		defer cancel()
 	}
-	tick := time.NewTicker(readyPoll)
-	defer tick.Stop()
-	for {
+	var ended error
+	err := poll.Until(ctx, func(ctx context.Context) error {
 		last := ready(ctx)
-		if last == nil {
+		if last != nil && !p.Alive() {
+			ended = fmt.Errorf("ended before it was ready: %w", last)
 			return nil
 		}
-		if !p.Alive() {
-			return fmt.Errorf("ended before it was ready: %w", last)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w (last answer: %w)", ctx.Err(), last)
-		case <-tick.C:
-		}
+		return last
+	})
+	if err != nil {
+		return fmt.Errorf("not ready: %w", err)
 	}
+	return ended
 }
 
 // tail returns the end of the log, indented, for error messages.

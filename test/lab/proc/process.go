@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // Process is the record of a daemon that runs or has exited, as stored in <dir>/<Name>.proc.
@@ -101,7 +103,7 @@ func (p *Process) end(ask func() error) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), poll.Limit)
 	defer cancel()
 	if err := p.Wait(ctx); err != nil {
 		return fmt.Errorf("kill %s: %w", p.Name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/sdn/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // quietPeriod limits waiting for an event that is expected soon.
@@ -52,7 +53,7 @@ func (b *bench) build(ctx context.Context, dir, program string, services int) er
 
 // rest waits until all addresses are held and every node can take addresses.
 func (b *bench) rest(ctx context.Context) error {
-	return site.Await(ctx, quietPeriod, func(ctx context.Context) error {
+	return poll.Within(ctx, quietPeriod, func(ctx context.Context) error {
 		held, err := b.Held(ctx)
 		if err != nil || len(held) != b.addresses {
 			return fmt.Errorf("%d addresses are held, want %d (%w)", len(held), b.addresses, err)
@@ -118,7 +119,7 @@ func (b *bench) measure(ctx context.Context, after time.Duration, do func(node s
 	if err := do(node); err != nil {
 		return "", 0, err
 	}
-	err = site.Await(ctx, quietPeriod, func(ctx context.Context) error {
+	err = poll.Within(ctx, quietPeriod, func(ctx context.Context) error {
 		held, err := b.Held(ctx)
 		for a, by := range held {
 			if by == node {

@@ -16,8 +16,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,14 +29,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/probe"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // machineNice is the nice value of what runs on machines of its own in a cluster: the control plane, and each node's
 // daemons. With leases of 2 s, an API server that waits for a processor for a second ends the leader's term.
 const machineNice = proc.Foremost / 2
-
-// limit ends the waits for states that are never reached. It is that of test/await, which programs can't import.
-const limit = 2 * time.Minute
 
 // restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its
 // lease ends with status 1. A panic has status 2 and ends this, too.
@@ -58,7 +58,7 @@ func (s *Site) StartController(ctx context.Context, name string) (*proc.Process,
 // leads. An earlier read of the Lease may name a replica that has ended, or none.
 func (s *Site) Leader(ctx context.Context) (name string, err error) {
 	var before coordinationv1.LeaseSpec
-	err = Await(ctx, limit, func(ctx context.Context) error {
+	err = poll.Within(ctx, poll.Limit, func(ctx context.Context) error {
 		lease, err := s.lease(ctx)
 		if err != nil {
 			return err
@@ -227,20 +227,36 @@ func (s *Site) Held(ctx context.Context) (map[netip.Addr]string, error) {
 }
 
 // Kernel returns the addresses of the pool in the kernel of a node.
-func (s *Site) Kernel(ctx context.Context, node string) (map[netip.Addr]bool, error) {
-	out, err := s.IP(ctx, node, "-o", "addr", "show", "dev", "eth1")
+func (s *Site) Kernel(node string) (_ map[netip.Addr]bool, err error) {
+	ns, err := netns.GetFromName(s.Netns(node))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("network namespace of node %s: %w", node, err)
 	}
-	addrs := map[netip.Addr]bool{}
-	for line := range strings.Lines(out) {
-		for _, word := range strings.Fields(line) {
-			if p, err := netip.ParsePrefix(word); err == nil && p.IsSingleIP() {
-				addrs[p.Addr()] = true
-			}
+	defer func() { err = errors.Join(err, ns.Close()) }()
+	handle, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink of node %s: %w", node, err)
+	}
+	defer handle.Close()
+	link, err := handle.LinkByName("eth1")
+	if err != nil {
+		return nil, fmt.Errorf("eth1 of node %s: %w", node, err)
+	}
+	all, err := handle.AddrList(link, netlink.FAMILY_ALL)
+	for errors.Is(err, unix.EINTR) { // the addresses changed meanwhile
+		all, err = handle.AddrList(link, netlink.FAMILY_ALL)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("addresses of node %s: %w", node, err)
+	}
+	has := map[netip.Addr]bool{}
+	for _, a := range all {
+		addr, _ := netip.AddrFromSlice(a.IP) // the kernel's are valid
+		if ones, bits := a.Mask.Size(); ones == bits {
+			has[addr.Unmap()] = true
 		}
 	}
-	return addrs, nil
+	return has, nil
 }
 
 // Session is an activity of the client that runs until End is called. It has the nice value of the backends, so that
@@ -310,23 +326,4 @@ func (s *Session) End(into any) error {
 		return err
 	}
 	return s.cmd.Wait()
-}
-
-// Await calls ask every 20 ms until it returns nil.
-func Await(ctx context.Context, within time.Duration, ask func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("after %s: %w", within, err)
-		case <-tick.C:
-		}
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/ip"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 const (
@@ -93,7 +94,7 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	// The API server needs a moment to apply admission policies to the new kinds.
-	if err := Await(ctx, limit, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
+	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
 		return nil, err
 	}
 	for i := 1; i <= o.Nodes; i++ {

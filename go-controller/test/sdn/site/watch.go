@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
+	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
 // askEvery is the interval between probes for an address.
@@ -119,7 +120,7 @@ func watch(ctx context.Context, device string, addrs []netip.Addr, answered func
 		return nil, err
 	}
 	listen(last, h.notePresent)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), poll.Limit)
 	defer cancel()
 	if err := errors.Join(ask(ctx, h.complete), port.Close(), last.Close()); err != nil {
 		return nil, err
