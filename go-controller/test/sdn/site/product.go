@@ -227,7 +227,16 @@ func (s *Site) Held(ctx context.Context) (map[netip.Addr]string, error) {
 }
 
 // Kernel returns the addresses of the pool in the kernel of a node.
-func (s *Site) Kernel(node string) (_ map[netip.Addr]bool, err error) {
+func (s *Site) Kernel(node string) (map[netip.Addr]bool, error) {
+	for {
+		has, err := s.kernel(node)
+		if !errors.Is(err, unix.EINTR) { // The addresses changed meanwhile. The socket may still have the rest of its answer.
+			return has, err
+		}
+	}
+}
+
+func (s *Site) kernel(node string) (_ map[netip.Addr]bool, err error) {
 	ns, err := netns.GetFromName(s.Netns(node))
 	if err != nil {
 		return nil, fmt.Errorf("network namespace of node %s: %w", node, err)
@@ -243,9 +252,6 @@ func (s *Site) Kernel(node string) (_ map[netip.Addr]bool, err error) {
 		return nil, fmt.Errorf("eth1 of node %s: %w", node, err)
 	}
 	all, err := handle.AddrList(link, netlink.FAMILY_ALL)
-	for errors.Is(err, unix.EINTR) { // the addresses changed meanwhile
-		all, err = handle.AddrList(link, netlink.FAMILY_ALL)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("addresses of node %s: %w", node, err)
 	}
