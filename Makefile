@@ -60,7 +60,7 @@ contract: controlplane frr-k8s ## what only a real daemon shows: ovsdb-server, o
 # FRR 10.3 may refuse configuration for good after a reload: its management daemon keeps a datastore locked when vtysh
 # ends. The locks are others from 10.6 on.
 frr-k8s-newest: controlplane frr-k8s ## our routes by frr-k8s on the newest FRR of the cache
-	SLB_BIN=$(CURDIR)/$(BIN) LAB_FRR_PREFIX=$(lastword $(sort $(wildcard $(SLB_CACHE)/frr-*))) \
+	SLB_BIN=$(CURDIR)/$(BIN) LAB_FRR_PREFIX=$(patsubst %/bin/vtysh,%,$(lastword $(sort $(wildcard $(SLB_CACHE)/frr-*/bin/vtysh)))) \
 		$(GOTEST) -count=1 $(ROOT) -run TestServiceReachesARouter ./go-controller/test/frrk8s
 
 # Suites of the lab. LABELS, FOCUS and SKIP select specs, LAB_OVN_PREFIX the OVN.
