@@ -69,14 +69,6 @@ func TestManifests(t *testing.T) {
 // start returns a control plane with everything installed.
 func start(t *testing.T) *server {
 	t.Helper()
-	s := startEmpty(t)
-	s.install(t)
-	await.NoError(t, "our kinds are served", s.ServesKinds)
-	return s
-}
-
-func startEmpty(t *testing.T) *server {
-	t.Helper()
 	contract.Test(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Config{Dir: t.TempDir(), Progress: t.Output()})
 	if err != nil {
@@ -95,6 +87,9 @@ func startEmpty(t *testing.T) *server {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
+	s.install(t)
+	t.Run("a pool right after the installation", s.testFirstPool)
+	await.NoError(t, "our kinds are served", s.ServesKinds)
 	return s
 }
 
