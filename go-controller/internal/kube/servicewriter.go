@@ -57,7 +57,7 @@ type ServiceWriter struct {
 	busy map[world.Key]*job
 	// open are the keys whose statuses may differ from the desired ones, and sent the writes without an answer.
 	open map[world.Key]bool
-	sent map[world.Key]*corev1.Service
+	sent map[world.Key]sentAddrs
 	// told is what Unsettled has returned last and still holds or is shown.
 	told map[world.Key][]netip.Addr
 }
@@ -84,7 +84,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		dampings:    map[world.Key]*damping{},
 		busy:        map[world.Key]*job{},
 		open:        map[world.Key]bool{},
-		sent:        map[world.Key]*corev1.Service{},
+		sent:        map[world.Key]sentAddrs{},
 	}
 }
 
@@ -236,6 +236,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	own := have != nil && have == w.unconfirmed[key].object
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
+		w.forgetSent(key, have)
 		w.settled(j, want)
 		return
 	}
@@ -259,7 +260,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		return
 	}
 	w.mu.Lock()
-	w.sent[key] = next
+	w.sent[key] = sentAddrs{next.UID, slices.Concat(convert.Assigned(next), convert.HeldExternalIPs(next))}
 	w.mu.Unlock()
 	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the
 	// writes in flight when it ends, so that the next leader reads their result.

@@ -200,6 +200,32 @@ func TestObsoleteWritesResetTheBackoff(t *testing.T) {
 	}
 }
 
+// A tenant writes Services that the API server can't store with a status, and deletes them. Nothing of them stays in
+// memory.
+func TestWritesWithoutAnswerEndWithTheirService(t *testing.T) {
+	facts, _ := counted()
+	w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
+	for i := range 10 {
+		object := serviceOf(corev1.ServiceTypeLoadBalancer)
+		object.Name = fmt.Sprintf("web-%d", i)
+		key := world.Key{Namespace: object.Namespace, Name: object.Name}
+		facts.setService(nil, object)
+		want := status("10.0.0.1")
+		want.UID = string(object.UID)
+		w.Set(map[world.Key]*ServiceStatus{key: want})
+		w.write(t.Context(), job{key: key, address: true})
+		if n := len(w.Unsettled()[key]); n == 0 {
+			t.Error("the address of a write without an answer is not reported")
+		}
+		facts.setService(object, nil)
+		w.Set(nil)
+		w.write(t.Context(), job{key: key, address: true})
+	}
+	if n := len(w.sent) + len(w.open) + len(w.unconfirmed) + len(w.Unsettled()); n != 0 {
+		t.Errorf("%d entries about Services that are gone", n)
+	}
+}
+
 // When the context ends, the writer waits for the writes in flight and leaves queued ones to the next leader.
 func TestServiceWriterStopsOnContextCancel(t *testing.T) {
 	const services = 100

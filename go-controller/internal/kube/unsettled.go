@@ -7,9 +7,30 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+// sentAddrs are the addresses in a status that was sent to the API server, and the UID of its Service. The status
+// itself is not kept: a tenant can write Services of a megabyte whose statuses the API server never stores, because the
+// object would be too large with them.
+type sentAddrs struct {
+	uid   types.UID
+	addrs []netip.Addr
+}
+
+// forgetSent forgets a write without an answer whose Service is gone: it will not be applied any more. have is the
+// present object of that name, or nil.
+func (w *ServiceWriter) forgetSent(key world.Key, have *corev1.Service) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if have == nil || have.UID != w.sent[key].uid {
+		delete(w.sent, key)
+	}
+}
 
 // Unsettled returns the addresses of statuses that earlier decisions want and that may not be written yet, or that a
 // write without an answer contains: they may appear in the API although the next decision does not want them.
@@ -34,8 +55,8 @@ func (w *ServiceWriter) addUnsettled(out map[world.Key][]netip.Addr, key world.K
 	if want := w.want[key]; w.open[key] && want != nil && !want.LeaveIngress && !want.Release {
 		out[key] = slices.Concat(want.Addrs, want.External)
 	}
-	if s := w.sent[key]; s != nil {
-		out[key] = slices.Concat(out[key], convert.Assigned(s), convert.HeldExternalIPs(s))
+	if s, sent := w.sent[key]; sent {
+		out[key] = slices.Concat(out[key], s.addrs)
 	}
 }
 
@@ -62,7 +83,7 @@ func (w *ServiceWriter) wakeForFreed(keys ...world.Key) {
 		if slices.ContainsFunc(was, func(a netip.Addr) bool { return !may(a) }) {
 			freed = true
 			delete(w.told, key)
-		} else if !w.open[key] && w.sent[key] == nil {
+		} else if _, sent := w.sent[key]; !w.open[key] && !sent {
 			delete(w.told, key)
 		}
 	}
