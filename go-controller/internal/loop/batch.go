@@ -5,6 +5,7 @@ package loop
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -32,6 +33,9 @@ func (r *Runner) batch() []dataplane.Change {
 			picked[k.Namespace]++
 		}
 	}
+	for _, k := range r.givers(batch) {
+		pick(k)
+	}
 	size := max(r.options.Batch, len(batch)+(r.options.Batch+3)/4)
 	for k := range r.stale {
 		if len(batch) >= size {
@@ -43,4 +47,32 @@ func (r *Runner) batch() []dataplane.Change {
 	}
 	slices.SortFunc(batch, func(a, b dataplane.Change) int { return a.Key.Compare(b.Key) })
 	return batch
+}
+
+// givers returns the changed Services that are not in a batch, and that have an address in the dataplane which a
+// Service gets by it: the dataplane takes it from them first.
+func (r *Runner) givers(batch []dataplane.Change) []world.Key {
+	if len(r.dirty) == 0 {
+		return nil
+	}
+	gets := map[netip.Addr]bool{}
+	for _, c := range batch {
+		if c.Want == nil || r.results[c.Key].Plan != nil && slices.Equal(c.Want.VIPs, r.results[c.Key].Plan.VIPs) {
+			continue
+		}
+		for _, v := range c.Want.VIPs {
+			gets[v.Addr] = true
+		}
+	}
+	if len(gets) == 0 {
+		return nil
+	}
+	var keys []world.Key
+	for k := range r.dirty {
+		p := r.results[k].Plan
+		if p != nil && slices.ContainsFunc(p.VIPs, func(v plan.VIP) bool { return gets[v.Addr] }) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }

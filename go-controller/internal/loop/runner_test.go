@@ -109,6 +109,26 @@ func TestChangesOfANamespaceAreAppliedInParts(t *testing.T) {
 	})
 }
 
+// A Service that gives up an address does not wait for others of its namespace once another Service gets the address.
+func TestAddressIsGivenUpWithTheChangeThatGetsIt(t *testing.T) {
+	other := world.Key{Namespace: "other", Name: "web"}
+	run(t, loop.Options{NamespaceBatch: 1}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		r.Set(topology("physnet"), many(100, 80), nil)
+		synctest.Wait()
+		before := d.Calls()
+		taken := *service(99, 80)
+		taken.Key = other
+		changes := plans{other: &taken}
+		for i := range 100 {
+			changes[key(i)] = nil
+		}
+		r.Change(changes)
+		synctest.Wait()
+		expect(t, "parts", d.Calls().Apply-before.Apply, 99)
+		expect(t, "changes", d.Calls().Changes-before.Changes, 101)
+	})
+}
+
 func TestOnlyDifferencesAreApplied(t *testing.T) {
 	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
 		r.Set(topology("physnet"), many(10, 80), nil)

@@ -46,6 +46,8 @@ type Publisher struct {
 	mu sync.Mutex
 	// objects are the newest known ServicePlans, by name.
 	objects map[string]*v1alpha1.ServicePlan
+	// holders are the names of the ServicePlans in objects that have an address, by address.
+	holders map[string]map[string]bool
 	// confirmed are the gateways whose zones have applied a version of a plan that is as the present one for a status,
 	// which does not depend on single backends, by the name of the plan, and since when each had claimed the shard then
 	// (the zero time if it had not). A gateway that has lost a shard and claimed it again may have lost its rows, too.
@@ -87,7 +89,8 @@ func New(o Options) *Publisher {
 		o.Progress = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		confirmed: map[string]map[gatewayOf]time.Time{}, wanted: map[string]*v1alpha1.ServicePlanSpec{},
+		holders: map[string]map[string]bool{}, confirmed: map[string]map[gatewayOf]time.Time{},
+		wanted:  map[string]*v1alpha1.ServicePlanSpec{},
 		deleted: map[types.UID]bool{}, pace: newPace(paceRate, paceBurst), missed: map[gatewayOf]missedClaim{}}
 }
 
@@ -145,13 +148,36 @@ func (p *Publisher) store(o *v1alpha1.ServicePlan) {
 	if len(p.confirmed[o.Name]) == 0 {
 		p.awaited = max(p.awaited, Version(o))
 	}
+	p.release(o.Name)
 	p.objects[o.Name] = o
+	for i := range o.Spec.VIPs {
+		address := o.Spec.VIPs[i].Address
+		if p.holders[address] == nil {
+			p.holders[address] = map[string]bool{}
+		}
+		p.holders[address][o.Name] = true
+	}
 }
 
 // forget removes a ServicePlan that no longer exists. p.mu must be held.
 func (p *Publisher) forget(name string) {
+	p.release(name)
 	delete(p.objects, name)
 	delete(p.confirmed, name)
+}
+
+// release removes a ServicePlan from holders. p.mu must be held.
+func (p *Publisher) release(name string) {
+	o := p.objects[name]
+	if o == nil {
+		return
+	}
+	for i := range o.Spec.VIPs {
+		address := o.Spec.VIPs[i].Address
+		if delete(p.holders[address], name); len(p.holders[address]) == 0 {
+			delete(p.holders, address)
+		}
+	}
 }
 
 // sameForStatus reports whether two versions of a plan differ at most in the backends of ports that have some in both.
@@ -227,6 +253,28 @@ func (p *Publisher) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		}
 		return failed
 	}
+	failed := p.publishAll(ctx, changes)
+	// What others give up by the same changes has been taken from them now.
+	taken := slices.DeleteFunc(slices.Clone(changes), func(c dataplane.Change) bool {
+		return !errors.As(failed[c.Key], new(errTaken))
+	})
+	if len(taken) == 0 {
+		return failed
+	}
+	for _, c := range taken {
+		delete(failed, c.Key)
+	}
+	for key, err := range p.publishAll(ctx, taken) {
+		if errors.As(err, new(errTaken)) {
+			err = dataplane.Postponed{Until: time.Now().Add(takenPause)}
+		}
+		failed[key] = err
+	}
+	return failed
+}
+
+// publishAll publishes several plans at a time, and returns the errors.
+func (p *Publisher) publishAll(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
 	var mu sync.Mutex
 	failed := map[world.Key]error{}
 	var running errgroup.Group

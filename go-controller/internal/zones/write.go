@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,9 +23,48 @@ import (
 // writeTimeout is how long the API server has to respond to a write.
 const writeTimeout = 10 * time.Second
 
+// takenPause is the time until a plan is tried again that has an address and port of another published one.
+const takenPause = 100 * time.Millisecond
+
+// errTaken is the error of a plan without addresses that it should have, because another published plan has the same
+// with the same port. Zones would send the clients of one Service to the backends of the other.
+type errTaken struct{}
+
+func (errTaken) Error() string { return "another ServicePlan has an address and port of this one" }
+
+// taken returns the addresses of a plan that another published one has with a port of it. Decisions give a port of an
+// address to one Service at a time, so the other plan is out of date: its turn has not come yet, or its Service is gone
+// and it was not pruned. p.mu must be held.
+func (p *Publisher) taken(name string, want *plan.Service) map[netip.Addr]bool {
+	others := map[string]bool{} // each is looked at once: Services may share thousands of addresses
+	for _, v := range want.VIPs {
+		for other := range p.holders[v.Addr.String()] {
+			if other != name {
+				others[other] = true
+			}
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	own := make(map[listener]netip.Addr, len(want.Listeners))
+	for _, l := range want.Listeners {
+		own[listener{l.VIP.String(), string(l.Protocol), int32(l.Port)}] = l.VIP
+	}
+	out := map[netip.Addr]bool{}
+	for other := range others {
+		for i := range p.objects[other].Spec.Listeners {
+			if vip, has := own[listenerOf(&p.objects[other].Spec.Listeners[i])]; has {
+				out[vip] = true
+			}
+		}
+	}
+	return out
+}
+
 // publish writes the plan of one Service, or deletes it if there is none. It omits the addresses of shards without
-// an ordinal, and returns an error for them. If the plan must wait, it is Postponed: the zones have the published one
-// until then, or none if the plan no longer has all of its addresses and ports.
+// an ordinal and those that another plan has, and returns an error for them. If the plan must wait, it is Postponed:
+// the zones have the published one until then, or none if the plan no longer has all of its addresses and ports.
 func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Service) error {
 	name := Name(key)
 	p.mu.Lock()
@@ -48,6 +88,15 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 		}
 		return !without
 	})
+	p.mu.Lock()
+	taken := p.taken(name, want)
+	p.mu.Unlock()
+	if len(taken) > 0 {
+		want = want.Only(func(v plan.VIP) bool { return !taken[v.Addr] })
+		if have == nil && len(want.VIPs) == 0 {
+			return errTaken{}
+		}
+	}
 	var published *v1alpha1.ServicePlanSpec
 	if have != nil {
 		published = &have.Spec
@@ -63,7 +112,10 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 	p.wanted[name] = &spec
 	p.pace.forget(key, changed)
 	p.mu.Unlock()
-	if len(left) > 0 {
+	switch {
+	case len(taken) > 0:
+		return errTaken{}
+	case len(left) > 0:
 		return left
 	}
 	return tooLarge
