@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -63,8 +64,26 @@ func (st *state) released(p *pool, now time.Time) []world.Lease {
 		}
 	}
 	slices.SortFunc(list, compareReleased)
-	list = withinCooldownQuota(p, list)
-	return list[:min(len(list), v1alpha1.MaxLeases)]
+	return withinMaxLeases(withinCooldownQuota(p, list))
+}
+
+// withinMaxLeases returns at most v1alpha1.MaxLeases leases. The namespaces that have most are reduced to an equal
+// share: each of the Services that shared an address has a lease of it, and a tenant that deletes many of them must not
+// end the cooldown of others.
+func withinMaxLeases(latestFirst []world.Lease) []world.Lease {
+	if len(latestFirst) <= v1alpha1.MaxLeases {
+		return latestFirst
+	}
+	leases := map[string]int{}
+	for _, lease := range latestFirst {
+		leases[lease.Service.Namespace]++
+	}
+	share := plan.FairShare(leases, v1alpha1.MaxLeases)
+	clear(leases)
+	return slices.DeleteFunc(latestFirst, func(lease world.Lease) bool {
+		leases[lease.Service.Namespace]++
+		return leases[lease.Service.Namespace] > share
+	})
 }
 
 // withinCooldownQuota returns the leases without those by which a namespace would have more addresses in cooldown than

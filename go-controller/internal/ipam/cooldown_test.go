@@ -3,6 +3,7 @@
 package ipam_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -92,5 +93,47 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 	}
 	if want := oldest.Released.Add(p.ReuseDelay); !use.NextCooldownEnd.Equal(want) {
 		t.Errorf("the first cooldown ends at %s, want %s", use.NextCooldownEnd, want)
+	}
+}
+
+// A tenant within its quota, whose Services share addresses, does not end the cooldown of another tenant's address: each
+// of its Services has a lease of each of them.
+func TestCooldownsOfSharersEndNoOther(t *testing.T) {
+	const quota, sharers = 50, v1alpha1.MaxLeases/50 + 1
+	w := worldtest.Large(1, 0)
+	w.Now = time.Unix(1_800_000_000, 0)
+	p, victim := w.Pools[0], w.Services[0]
+	p.ReuseDelay, p.Quota, p.ExternalIPs = 10*time.Minute, quota, true
+	var shared []netip.Addr
+	for i := range quota {
+		shared = append(shared, netip.AddrFrom4([4]byte{10, 0, 99, byte(i + 1)}))
+	}
+	for i := range sharers {
+		s := *victim
+		s.Key = world.Key{Namespace: "other", Name: fmt.Sprintf("web-%d", i)}
+		s.Families, s.SharingKey, s.ExternalIPs = []world.Family{world.IPv6}, "key", shared
+		s.Requested = []netip.Addr{netip.MustParseAddr("fd01::1")} // none that it gets
+		s.Ports = []world.Port{{Protocol: world.TCP, Port: uint16(i + 1)}}
+		w.Services = append(w.Services, &s)
+	}
+	pass := func() *ipam.Allocation {
+		w.Now = w.Now.Add(time.Second)
+		a := ipam.Allocate(w, nil, threeShards)
+		write(w, a)
+		return a
+	}
+	if n := len(pass().Services[w.Services[sharers].Key].HeldExternal); n != quota {
+		t.Fatalf("the last Service has %d external addresses, want %d", n, quota)
+	}
+	addr, rest := victim.Assigned[0], w.Services[1:]
+	w.Services = rest
+	pass()
+	thief := *rest[0]
+	thief.Key.Name, thief.ExternalIPs, thief.SharingKey, thief.HeldExternalIPs = "thief", nil, "", nil
+	thief.Families, thief.Requested = []world.Family{world.IPv4}, []netip.Addr{addr}
+	w.Services = []*world.Service{&thief}
+	pass()
+	if o := pass().Services[thief.Key]; o.Reason != ipam.ReasonAddressCoolingDown {
+		t.Errorf("another tenant gets address %s of Service %s, which is in cooldown: %+v", addr, victim.Key, o)
 	}
 }
