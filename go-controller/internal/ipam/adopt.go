@@ -22,13 +22,34 @@ func (st *state) previousAddrs(service int) ownership {
 	return own
 }
 
-// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown), unless an older
-// Service has them too and does not share them. The addresses in a status come before all that are only granted: if
-// two controllers run at the same time, the other one may have written them.
-func (st *state) adopt(service int, own *ownership, shown bool) {
+// title is why a Service keeps an address: the strongest one comes first.
+type title int
+
+const (
+	given   title = iota // its status says that we allocated it
+	shown                // its status shows it, but another controller may have written it
+	granted              // we allocated it, and its status does not show it yet
+)
+
+// titleTo returns the title of a Service to an address that it had.
+func titleTo(s *world.Service, a netip.Addr) title {
+	switch {
+	case !slices.Contains(s.Assigned, a):
+		return granted
+	case slices.Contains(s.Given, a):
+		return given
+	}
+	return shown
+}
+
+// adopt lets a Service keep its addresses to which it has the given title, unless a Service with a stronger one, or
+// an older one with the same title, has them too and does not share them. Addresses that we allocated stay with their
+// Service whatever another controller writes into the status of an older one. The addresses in a status come before
+// all that are only granted: if two controllers run at the same time, the other one may have written them.
+func (st *state) adopt(service int, own *ownership, by title) {
 	s := st.services[service]
 	for _, a := range own.addrs {
-		if slices.Contains(s.Assigned, a) != shown {
+		if titleTo(s, a) != by {
 			continue
 		}
 		f := world.FamilyOf(a)
@@ -37,7 +58,7 @@ func (st *state) adopt(service int, own *ownership, shown bool) {
 			continue
 		}
 		if other, why := st.conflictingHolder(a, service); why != "" {
-			if shown {
+			if by != granted {
 				own.conflicting, own.conflictingHolder, own.conflictingReason = a, other, why
 			}
 			own.releasesAddr = true
@@ -55,10 +76,10 @@ func (st *state) adopt(service int, own *ownership, shown bool) {
 func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 	var adoptable []netip.Addr
 	var refused []string
-	given := false
+	ours := s.NamesClass
 	for _, a := range s.Assigned {
 		if slices.Contains(s.Given, a) {
-			given = true
+			ours = true
 		} else if why := st.ineligibleReason(s, a); why != "" {
 			refused = append(refused, why)
 			continue
@@ -72,7 +93,7 @@ func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 		return s.Assigned
 	}
 	own.refused, own.releasesAddr = strings.Join(refused, "; "), true
-	if own.foreign = !given && !s.NamesClass; own.foreign {
+	if own.foreign = !ours; own.foreign {
 		return nil
 	}
 	return adoptable

@@ -76,11 +76,12 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 			owns[i].releasesAddr = true
 		} else {
 			owns[i] = st.previousAddrs(i)
-			st.adopt(i, &owns[i], true)
 		}
 	}
-	for i := range st.services {
-		st.adopt(i, &owns[i], false)
+	for _, by := range []title{given, shown, granted} {
+		for i := range st.services {
+			st.adopt(i, &owns[i], by)
+		}
 	}
 	for i, s := range st.services {
 		if owns[i].releasesAddr {
@@ -128,7 +129,7 @@ type ownership struct {
 	has perFamily
 	// addrs are the addresses that the Service had or was granted.
 	addrs []netip.Addr
-	// conflicting is an address that the Service had but that an older Service, conflictingHolder, has as well.
+	// conflicting is an address that the Service had but that conflictingHolder, which comes first, has as well.
 	// conflictingReason is why they don't share it.
 	conflicting       netip.Addr
 	conflictingHolder int

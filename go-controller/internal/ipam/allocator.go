@@ -64,8 +64,11 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 		al.grant(service, requested, &gets, &msgs)
 	}
 	if own.conflicting.IsValid() && msgs.reason != ReasonAddressInUse {
-		msgs.add(ReasonAddressInUse, fmt.Sprintf("%s, which was in the status, belongs to %s, the older one",
-			own.conflicting, nameFor(s.Key, al.services[own.conflictingHolder].Key))+
+		holder, format := al.services[own.conflictingHolder], "%s, which was in the status, belongs to %s, the older one"
+		if titleTo(holder, own.conflicting) != titleTo(s, own.conflicting) {
+			format = "%s, which another controller wrote into the status, belongs to %s"
+		}
+		msgs.add(ReasonAddressInUse, fmt.Sprintf(format, own.conflicting, nameFor(s.Key, holder.Key))+
 			al.notShared(own.conflicting, service, own.conflictingHolder, own.conflictingReason))
 	}
 	if own.refused != "" && !own.foreign {

@@ -57,10 +57,11 @@ func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutco
 	foreign := map[world.Key]bool{}
 	for _, s := range services {
 		has[s.Key] = map[world.Family]netip.Addr{}
-		foreign[s.Key] = t.adopt(s, true, has[s.Key])
 	}
-	for _, s := range services {
-		t.adopt(s, false, has[s.Key])
+	for _, claim := range []string{"given", "shown", "granted"} {
+		for _, s := range services {
+			foreign[s.Key] = t.adopt(s, claim, has[s.Key])
+		}
 	}
 	for _, s := range services {
 		for _, a := range append(slices.Clone(s.Assigned), t.w.Unsettled[s.Key]...) {

@@ -172,16 +172,22 @@ func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 	return p.Quota == 0 || has || t.spent(p, s.Key.Namespace) < p.Quota
 }
 
-// adopt lets a Service keep its addresses that are in its status (shown) or not in it (!shown). foreign reports
-// whether the status is another controller's.
-func (t *twin) adopt(s *world.Service, shown bool, has map[world.Family]netip.Addr) (foreign bool) {
+// adopt lets a Service keep its addresses to which it has the claim: "given" by us according to the status, "shown" by
+// it, "granted" and not in it. foreign reports whether the status is another controller's.
+func (t *twin) adopt(s *world.Service, claim string, has map[world.Family]netip.Addr) (foreign bool) {
 	addrs, held := t.held[s.Key]
 	if !held {
 		addrs, foreign = t.ownOf(s)
 	}
 	for _, a := range addrs {
-		f := world.FamilyOf(a)
-		if slices.Contains(s.Assigned, a) == shown && slices.Contains(wants(s), f) && !has[f].IsValid() && t.fits(s, a) {
+		f, is := world.FamilyOf(a), "granted"
+		if slices.Contains(s.Assigned, a) {
+			is = "shown"
+			if slices.Contains(s.Given, a) {
+				is = "given"
+			}
+		}
+		if is == claim && slices.Contains(wants(s), f) && !has[f].IsValid() && t.fits(s, a) {
 			t.take(s, a)
 			has[f] = a
 		}
