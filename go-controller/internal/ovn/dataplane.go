@@ -260,6 +260,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		d.desired.set(c.Key, c.Want)
 	}
 	d.checkComplete()
+	changes = d.handOver(ctx, changes)
 	names := slices.Collect(maps.Keys(d.desired.dirty))
 	own := make([]opsFunc, 0, len(changes))
 	for _, c := range changes {

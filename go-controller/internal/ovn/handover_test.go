@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovn
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// heir returns a Service that has the addresses of another one.
+func heir(of *plan.Service, name, backend string) *plan.Service {
+	p := *of
+	p.Key = world.Key{Namespace: "default", Name: name}
+	p.Listeners = nil
+	for _, l := range of.Listeners {
+		l.Backends = service(1, 1, backend).Listeners[0].Backends
+		if !l.VIP.Is4() {
+			l.Backends = nil
+		}
+		p.Listeners = append(p.Listeners, l)
+	}
+	return &p
+}
+
+// An address that passes from one Service to another is never in load balancers of both, whatever else changes at the
+// same time and however many transactions that takes.
+func TestAddressIsTakenBeforeItIsGiven(t *testing.T) {
+	t.Parallel()
+	s, _ := ready(t, 2)
+	vips := []string{}
+	var watched atomic.Bool
+	d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + s.socket}, Transacted: func(error) {
+		if watched.Load() {
+			s.haveOneOwner(t, vips)
+		}
+	}})
+	configure(t, d, topology(2))
+	var old []*plan.Service
+	for i := range 2 * maxChanges / 4 {
+		old = append(old, service(i+1, 2, "10.244.1.10"))
+	}
+	apply(t, d, old...)
+	gone, moves := old[len(old)-1], old[len(old)-2]
+	there, later := service(len(old)+1, 2, "10.244.1.10"), old[:len(old)-2]
+	there.Key = moves.Key
+	var changes []dataplane.Change
+	for _, p := range []*plan.Service{heir(gone, "a", "10.244.2.10"), heir(moves, "b", "10.244.2.10"), there} {
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: p})
+	}
+	for _, p := range later {
+		changes = append(changes, dataplane.Change{Key: p.Key, Want: heir(p, p.Key.Name, "10.244.2.10")})
+	}
+	changes = append(changes, dataplane.Change{Key: gone.Key})
+	vips = append(vips, gone.VIPs[0].Addr.String()+":80", moves.VIPs[0].Addr.String()+":80")
+	watched.Store(true)
+	for key, err := range d.Apply(t.Context(), changes) {
+		t.Errorf("apply %s: %v", key, err)
+	}
+}
+
+// After a restart, rows of Services that have been deleted meanwhile are there until they are pruned, after all pending
+// changes. Those that have an address of another Service now are taken out of service before it gets the address.
+func TestAddressIsTakenFromUnprunedRows(t *testing.T) {
+	t.Parallel()
+	s, d := ready(t, 2)
+	gone, other := service(1, 2, "10.244.1.10"), service(2, 2, "10.244.1.10")
+	apply(t, d, gone, other)
+	d, _ = dial(t, s)
+	configure(t, d, topology(2))
+	apply(t, d, heir(gone, "a", "10.244.2.10"))
+	s.haveOneOwner(t, []string{gone.VIPs[0].Addr.String() + ":80", other.VIPs[0].Addr.String() + ":80"})
+	if n := strings.Count(s.nbctl(t, "lb-list"), "slb-default/s2"); n != 4 {
+		t.Errorf("%d load balancers of a Service that may have its plan later, want 4", n)
+	}
+}
+
+// haveOneOwner checks that at most one load balancer per protocol has each of some addresses and ports.
+func (s *server) haveOneOwner(t *testing.T, vips []string) {
+	t.Helper()
+	list := s.nbctl(t, "lb-list")
+	for _, vip := range vips {
+		n := 0
+		for line := range strings.Lines(list) {
+			if strings.Contains(line, " "+vip+" ") && strings.Contains(line, " tcp ") {
+				n++
+			}
+		}
+		if n > 1 {
+			t.Errorf("%d load balancers have %s", n, vip)
+		}
+	}
+}
