@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -47,6 +47,7 @@ const (
 type cluster struct {
 	plane   *controlplane.ControlPlane
 	client  kubernetes.Interface
+	dynamic dynamic.Interface
 	scraper *scrape.Scraper
 }
 
@@ -69,8 +70,14 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{plane: plane, client: client}
-	for _, namespace := range []string{"ovn-kubernetes", ns} {
-		c.kubectl(t, "create", "namespace", namespace)
+	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ovn-kubernetes", ns} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
 	await.NoError(t, "our kinds are served", plane.ServesKinds)
@@ -309,21 +316,21 @@ func (c *cluster) clear(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	c.clearServices(t)
+	all := metav1.ListOptions{}
 	err := errors.Join(
-		c.client.CoreV1().Events(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		c.client.DiscoveryV1().EndpointSlices(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+		c.client.CoreV1().Events(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		c.client.DiscoveryV1().EndpointSlices(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		// The expired Lease of a daemon would make the reports of its node expire in later tests.
+		c.client.CoordinationV1().Leases(v1alpha1.GuardsNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
+		"communities", "bgpnodestatuses"} {
+		objects := c.dynamic.Resource(v1alpha1.GroupVersion().WithResource(kind))
+		err = errors.Join(err, objects.DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	}
 	if err != nil {
 		t.Error(err)
 	}
-	var kinds []string // full names: MetalLB has kinds of the same names
-	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
-		"communities", "bgpnodestatuses"} {
-		kinds = append(kinds, kind+"."+v1alpha1.GroupName)
-	}
-	c.kubectl(t, "delete", strings.Join(kinds, ","), "--all")
-	// The expired Lease of a daemon would make the reports of its node expire in later tests.
-	c.kubectl(t, "delete", "leases", "--all", "-n", v1alpha1.GuardsNamespace)
 }
 
 func (c *cluster) clearServices(t *testing.T) {
