@@ -39,7 +39,8 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	kubectl := func(ctx context.Context, args ...string) (string, error) { return l.Kubectl(ctx, "", args...) }
-	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }); err != nil {
+	served := func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }
+	if err := poll.Within(ctx, poll.Limit, served); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
 	return l.StartController(ctx, controller, flags...)

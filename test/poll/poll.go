@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll waits for states that a real daemon, a process or the kernel reaches by itself. Tests wait by test/await,
-// which ends the test if the wait fails.
+// Package poll waits for states that a real daemon, a process or the kernel reaches by itself. Tests wait by
+// test/await, which ends the test if the wait fails.
 //
-// A wait ends as soon as the state is seen. Limit only ends the waits for states that are never reached, and is the same
-// for all of them, so that a result does not depend on the load of the machine.
+// A wait ends as soon as the state is seen. Limit only ends the waits for states that are never reached, and is the
+// same for all of them, so that a result does not depend on the load of the machine.
 package poll
 
 import (
@@ -20,11 +20,11 @@ const Limit = 2 * time.Minute
 // The shortest pause between two checks, and the longest after checks that take no time.
 const shortest, longest = 10 * time.Millisecond, 250 * time.Millisecond
 
-// Until calls check until it returns nil. When the context ends first, it returns the cause, and the last error of check
-// before that.
+// Until calls check until it returns nil. When the context ends first, it returns the cause, and the last error of
+// check before that.
 //
-// Most checks run a program, and what is waited for needs the CPU, too: a pause is twice as long as the check before it,
-// and an eighth of the wait so far.
+// Most checks run a program, and what is waited for needs the CPU, too: a pause is at least twice as long as the check
+// before it, and an eighth of the wait so far, up to a quarter of a second.
 func Until(ctx context.Context, check func(context.Context) error) error {
 	began := time.Now()
 	var last error

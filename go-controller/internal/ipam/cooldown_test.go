@@ -96,8 +96,8 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 	}
 }
 
-// A tenant within its quota, whose Services share addresses, does not end the cooldown of another tenant's address: each
-// of its Services has a lease of each of them.
+// A tenant within its quota, whose Services share addresses, does not end the cooldown of another tenant's address:
+// each of its Services has a lease of each of them.
 func TestCooldownsOfSharersEndNoOther(t *testing.T) {
 	const quota, sharers = 50, v1alpha1.MaxLeases/50 + 1
 	w := worldtest.Large(1, 0)

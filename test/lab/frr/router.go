@@ -125,7 +125,8 @@ func (r Router) StartDaemon(ctx context.Context, daemon string) error {
 	if daemon == BGPD {
 		args = append(args, "-p", "179")
 	}
-	if err := os.Remove(r.socket(daemon)); err != nil && !errors.Is(err, fs.ErrNotExist) { // Left by a daemon that was killed.
+	// A daemon that was killed has left it.
+	if err := os.Remove(r.socket(daemon)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("start %s of router %s: %w", daemon, r.Name, err)
 	}
 	_, err := proc.Start(ctx, proc.Spec{

@@ -64,8 +64,8 @@ func profileOf(p *world.Peer) frrapi.BFDProfile {
 	return inEffect(all)
 }
 
-// inEffect returns a BFD profile without values that change nothing: FRR's defaults, and how often it sends echo packets
-// if it sends none.
+// inEffect returns a BFD profile without values that change nothing: FRR's defaults, and how often it sends echo
+// packets if it sends none.
 func inEffect(p frrapi.BFDProfile) frrapi.BFDProfile {
 	p = completed(p)
 	for _, f := range []struct {

@@ -94,7 +94,8 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	// The API server needs a moment to apply admission policies to the new kinds.
-	if err := poll.Within(ctx, poll.Limit, func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }); err != nil {
+	apply := func(ctx context.Context) error { return s.Plane.Apply(ctx, Pool) }
+	if err := poll.Within(ctx, poll.Limit, apply); err != nil {
 		return nil, err
 	}
 	for i := 1; i <= o.Nodes; i++ {
