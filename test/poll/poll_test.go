@@ -29,7 +29,7 @@ func TestChecksGetRarer(t *testing.T) {
 				began, checks := time.Now(), 0
 				if err := poll.Until(t.Context(), func(context.Context) error {
 					checks++
-					time.Sleep(c.check)
+					<-time.After(c.check)
 					if time.Since(began) < c.state {
 						return errors.New("not yet")
 					}

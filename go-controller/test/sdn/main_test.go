@@ -113,7 +113,7 @@ func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 		}
 		for i := 1; i <= nodes; i++ {
 			if node := site.NodeName(i); !slices.Contains(but, node) {
-				if err := r.obeys(ctx, node, held); err != nil {
+				if err := r.obeys(node, held); err != nil {
 					return err
 				}
 			}
@@ -124,7 +124,7 @@ func (r *running) settled(count int, but ...string) map[netip.Addr]string {
 }
 
 // obeys checks that the kernel of a node has exactly the addresses assigned to the node.
-func (r *running) obeys(ctx context.Context, node string, held map[netip.Addr]string) error {
+func (r *running) obeys(node string, held map[netip.Addr]string) error {
 	has, err := r.Kernel(node)
 	if err != nil {
 		return err

@@ -233,7 +233,7 @@ func meddled(t *testing.T, r *running) {
 	for _, a := range addrs {
 		ip("addr", "del", netip.PrefixFrom(a, a.BitLen()).String(), "dev", "eth1")
 	}
-	both := func(ctx context.Context) error {
+	both := func(context.Context) error {
 		has, err := r.Kernel(node)
 		if err == nil && (!has[addrs[0]] || !has[addrs[1]]) {
 			err = fmt.Errorf("%v are not all back", addrs)

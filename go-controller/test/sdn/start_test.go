@@ -65,7 +65,7 @@ func (r *running) renewed(node string, held map[netip.Addr]string) {
 		}
 		return nil
 	})
-	if err := r.obeys(r.t.Context(), node, held); err != nil {
+	if err := r.obeys(node, held); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -220,7 +220,7 @@ func endedUnnoticed(t *testing.T, r *running) {
 				t.Fatal(err)
 			}
 			r.prolong(node)
-			if err := r.obeys(t.Context(), node, before); err != nil {
+			if err := r.obeys(node, before); err != nil {
 				t.Errorf("the agent has ended without reporting it: %v", err)
 			}
 			if _, err := r.StartAgent(t.Context(), node); err != nil {
