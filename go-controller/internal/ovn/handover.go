@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ovn-org/libovsdb/model"
+	"github.com/ovn-org/libovsdb/ovsdb"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -25,19 +26,15 @@ import (
 // of the former one, perhaps another tenant's. Changes by which load balancers lose addresses or ports are therefore
 // written first.
 
-// handOver takes addresses that change hands from load balancers of Services without a plan, and returns the changes in
-// the order in which they are to be written.
+// handOver takes addresses and ports that change hands from load balancers of Services without a plan, and returns the
+// changes in the order in which they are to be written.
 func (d *Dataplane) handOver(ctx context.Context, changes []dataplane.Change) []dataplane.Change {
 	_, v, err := d.nb.current()
 	if err != nil {
 		return changes
 	}
-	var opsFuncs []opsFunc
-	for _, key := range d.superseded(v, changes) {
-		opsFuncs = append(opsFuncs, d.serviceOps(key))
-	}
-	if err := errors.Join(d.commit(ctx, opsFuncs)...); err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to end load balancers of Services that are gone, which are pruned later")
+	if err := errors.Join(d.commit(ctx, d.superseded(v, changes))...); err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to take addresses from Services without a plan, which are pruned later")
 	}
 	return givenUpFirst(v, changes)
 }
@@ -67,10 +64,10 @@ func givesUp(v view, c dataplane.Change) bool {
 	})
 }
 
-// superseded returns the Services without a plan whose load balancers have an address and port that a Service gets by
-// the changes. Until everything in the database is known, these may be Services that were deleted while no process ran.
-// Prune, which removes them, waits for pending changes.
-func (d *Dataplane) superseded(v view, changes []dataplane.Change) []world.Key {
+// superseded returns the functions that take what Services get by the changes from load balancers of Services without a
+// plan. Until everything in the database is known, these may be Services that were deleted while no process ran, which
+// Prune removes, but only after all pending changes. Others have their plan soon and serve what stays theirs meanwhile.
+func (d *Dataplane) superseded(v view, changes []dataplane.Change) []opsFunc {
 	if d.safeToPrune {
 		return nil
 	}
@@ -80,6 +77,7 @@ func (d *Dataplane) superseded(v view, changes []dataplane.Change) []world.Key {
 			addFrontends(wants, c.Want)
 		}
 	}
+	passes := func(f frontend) bool { return wants[f] }
 	found := map[world.Key]bool{}
 	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
 		lb, ok := m.(*nbdb.LoadBalancer)
@@ -87,11 +85,39 @@ func (d *Dataplane) superseded(v view, changes []dataplane.Change) []world.Key {
 			return
 		}
 		key, ok := parseKey(lb.ExternalIDs[rows.KeyService])
-		if ok && d.desired.plans[key] == nil && hasFrontend(lb, func(f frontend) bool { return wants[f] }) {
+		if ok && d.desired.plans[key] == nil && hasFrontend(lb, passes) {
 			found[key] = true
 		}
 	})
-	return slices.SortedFunc(maps.Keys(found), world.Key.Compare)
+	var opsFuncs []opsFunc
+	for _, key := range slices.SortedFunc(maps.Keys(found), world.Key.Compare) {
+		opsFuncs = append(opsFuncs, d.takeFrom(key, passes))
+	}
+	return opsFuncs
+}
+
+// takeFrom returns the changes that take frontends from a Service without a plan. Its ACLs go with the last one.
+func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc {
+	return func(b *batch) error {
+		left := 0
+		var ops []ovsdb.Operation
+		for _, r := range b.view.withID(rows.LoadBalancer, rows.KeyService, key.String()) {
+			lb, ok := r.model.(*nbdb.LoadBalancer)
+			if !ok {
+				continue
+			}
+			stays := maps.Clone(lb.Vips)
+			maps.DeleteFunc(stays, func(vip, _ string) bool { return passes(frontendOf(lb, vip)) })
+			if left += len(stays); len(stays) < len(lb.Vips) {
+				ops = append(ops, mutateMap(r, "vips", lb.Vips, stays))
+			}
+		}
+		if left == 0 {
+			return d.serviceOps(key)(b)
+		}
+		b.ops = append(b.ops, ops...)
+		return nil
+	}
 }
 
 // frontend is what clients of a load balancer connect to.
@@ -107,12 +133,18 @@ func addFrontends(to map[frontend]bool, p *plan.Service) {
 	}
 }
 
-func hasFrontend(lb *nbdb.LoadBalancer, fits func(frontend) bool) bool {
-	if lb.Protocol == nil {
-		return false
+// frontendOf returns the frontend of a load balancer's key in the column vips, the zero frontend if it has none.
+func frontendOf(lb *nbdb.LoadBalancer, vip string) frontend {
+	at, err := netip.ParseAddrPort(vip)
+	if err != nil || lb.Protocol == nil {
+		return frontend{}
 	}
+	return frontend{*lb.Protocol, at}
+}
+
+func hasFrontend(lb *nbdb.LoadBalancer, fits func(frontend) bool) bool {
 	for vip := range lb.Vips {
-		if at, err := netip.ParseAddrPort(vip); err == nil && fits(frontend{*lb.Protocol, at}) {
+		if f := frontendOf(lb, vip); f.at.IsValid() && fits(f) {
 			return true
 		}
 	}

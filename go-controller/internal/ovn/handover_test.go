@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,6 +77,26 @@ func TestAddressIsTakenFromUnprunedRows(t *testing.T) {
 	s.haveOneOwner(t, []string{gone.VIPs[0].Addr.String() + ":80", other.VIPs[0].Addr.String() + ":80"})
 	if n := strings.Count(s.nbctl(t, "lb-list"), "slb-default/s2"); n != 4 {
 		t.Errorf("%d load balancers of a Service that may have its plan later, want 4", n)
+	}
+}
+
+// A Service that shares its address, or whose plan without it comes later, keeps its other ports meanwhile.
+func TestUnprunedRowsKeepWhatStaysTheirs(t *testing.T) {
+	t.Parallel()
+	s, d := ready(t, 2)
+	shares := service(1, 2, "10.244.1.10")
+	gets := heir(shares, "a", "10.244.2.10")
+	https := shares.Listeners[0]
+	https.Port = 443
+	shares.Listeners = slices.Insert(shares.Listeners, 1, https)
+	apply(t, d, shares)
+	d, _ = dial(t, s)
+	configure(t, d, topology(2))
+	apply(t, d, gets)
+	at := shares.VIPs[0].Addr.String()
+	s.haveOneOwner(t, []string{at + ":80", at + ":443"})
+	if list := s.nbctl(t, "lb-list"); !strings.Contains(list, " "+at+":443 ") {
+		t.Errorf("%s:443, which no other Service gets, is not served until the Service's turn:\n%s", at, list)
 	}
 }
 
