@@ -5,7 +5,7 @@ package controller
 import (
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -45,7 +45,7 @@ func (c *Controller) amendPass() bool {
 		c.last.SetResult(key, c.runner.Result(key))
 	}
 	reported = append(reported, c.zones.ObserveReports(c.last.World, changes.Applied, reported)...)
-	statuses := make(map[world.Key]*kube.ServiceStatus, len(changes.Services)+len(reported))
+	statuses := make(map[world.Key]*status.Service, len(changes.Services)+len(reported))
 	for key, change := range changes.Services {
 		if _, later := amended.Later[key]; later {
 			continue

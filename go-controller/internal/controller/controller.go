@@ -19,6 +19,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -312,7 +313,7 @@ func (c *Controller) fullPass() {
 	services := v.Services(&c.statusCache)
 	c.deciding.Beat()
 	for key, uid := range left {
-		services[key] = &kube.ServiceStatus{UID: string(uid), Release: true}
+		services[key] = &status.Service{UID: string(uid), Release: true}
 	}
 	c.services.Set(services)
 	c.pools.Set(v.Pools())

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -89,7 +89,7 @@ func (m *metrics) allocated(since time.Time) {
 	}
 }
 
-func (m *metrics) decided(v *report.Builder, services map[world.Key]*kube.ServiceStatus, took time.Duration) {
+func (m *metrics) decided(v *report.Builder, services map[world.Key]*status.Service, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.lastPass.set(v, services)
 	s := &v.World.Cluster.Switch

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -68,7 +68,7 @@ func newPassMetrics() *passMetrics {
 	}
 }
 
-func (s *passMetrics) set(v *report.Builder, services map[world.Key]*kube.ServiceStatus) {
+func (s *passMetrics) set(v *report.Builder, services map[world.Key]*status.Service) {
 	next := &passSnapshot{
 		pools:    maps.Clone(v.Allocation.Pools), // the pass continues to modify its own map
 		services: map[verdictLabels]int{}, announced: map[verdictLabels]int{}, domains: map[string]report.GatewayCounts{},

@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
@@ -323,22 +323,22 @@ func (s *scenario) addReports(w *world.Snapshot) {
 	}
 }
 
-func withStatus(o *corev1.Service, status *kube.ServiceStatus) *corev1.Service {
+func withStatus(o *corev1.Service, want *status.Service) *corev1.Service {
 	out := o.DeepCopy()
 	out.Status.LoadBalancer.Ingress = nil
-	for _, a := range status.Addrs {
+	for _, a := range want.Addrs {
 		out.Status.LoadBalancer.Ingress = append(out.Status.LoadBalancer.Ingress,
 			corev1.LoadBalancerIngress{IP: a.String()})
 	}
-	verdicts := kube.Verdicts{v1alpha1.ConditionAllocated: status.Allocated}
-	if status.Announced != nil {
-		verdicts[v1alpha1.ConditionAnnounced] = *status.Announced
+	verdicts := status.Verdicts{v1alpha1.ConditionAllocated: want.Allocated}
+	if want.Announced != nil {
+		verdicts[v1alpha1.ConditionAnnounced] = *want.Announced
 	}
 	set(&out.Status.Conditions, verdicts)
 	return out
 }
 
-func set(conditions *[]metav1.Condition, verdicts kube.Verdicts) {
+func set(conditions *[]metav1.Condition, verdicts status.Verdicts) {
 	for _, kind := range slices.Sorted(maps.Keys(verdicts)) {
 		meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: verdicts[kind].Status,
 			Reason: verdicts[kind].Reason, Message: verdicts[kind].Message})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -49,7 +50,7 @@ type damping struct {
 }
 
 // decided records a decision. The first one is not a change.
-func (d *damping) decided(s *ServiceStatus, now time.Time) {
+func (d *damping) decided(s *status.Service, now time.Time) {
 	if s.Announced == nil {
 		return
 	}
@@ -82,7 +83,7 @@ func (d *damping) probation() time.Duration {
 
 // recordDamping records that the desired status of a Service changes. The condition of other addresses is not a return
 // of that of the former ones.
-func (w *ServiceWriter) recordDamping(key world.Key, before, s *ServiceStatus) {
+func (w *ServiceWriter) recordDamping(key world.Key, before, s *status.Service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := w.dampings[key]
@@ -95,10 +96,10 @@ func (w *ServiceWriter) recordDamping(key world.Key, before, s *ServiceStatus) {
 
 // damped returns the status that may be written now, in which Announced is as it is if it has to wait, and for how
 // long; 0 if it has not.
-func (w *ServiceWriter) damped(key world.Key, s *ServiceStatus, have *corev1.Service,
-	now time.Time) (*ServiceStatus, time.Duration) {
+func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Service,
+	now time.Time) (*status.Service, time.Duration) {
 	is := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
-	if s.Release || s.Announced == nil || is == nil || s.ingress(have) != nil {
+	if s.Release || s.Announced == nil || is == nil || s.ChangesIngress(have) {
 		return s, 0
 	}
 	w.mu.Lock()
@@ -108,7 +109,7 @@ func (w *ServiceWriter) damped(key world.Key, s *ServiceStatus, have *corev1.Ser
 		return s, 0
 	}
 	next, waiting := *s, *s
-	waiting.Announced = &Verdict{is.Status, is.Reason, is.Message}
+	waiting.Announced = &status.Verdict{Status: is.Status, Reason: is.Reason, Message: is.Message}
 	up, was, probation := s.Announced.Status == metav1.ConditionTrue, is.Status == metav1.ConditionTrue, d.probation()
 	if left := d.since.Add(probation).Sub(now); up && !was && probation > 0 && left > 0 {
 		return &waiting, left
@@ -122,10 +123,10 @@ func (w *ServiceWriter) damped(key world.Key, s *ServiceStatus, have *corev1.Ser
 		return &next, 0
 	}
 	conditions := []metav1.Condition{*is}
-	if !next.Announced.set(&conditions, v1alpha1.ConditionAnnounced, now) {
+	if !next.Announced.Set(&conditions, v1alpha1.ConditionAnnounced, now) {
 		return &next, 0
 	}
-	if _, more := waiting.merged(have, now); more {
+	if _, more := waiting.Merged(have, now); more {
 		return &next, 0 // Something else is to be written anyway.
 	}
 	if d.limit == nil {

@@ -18,6 +18,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -58,7 +59,7 @@ func (s *prompt) taken() (announced metav1.ConditionStatus, writes int) {
 }
 
 // writerOf returns a writer for one Service, which has a status.
-func (s *prompt) writerOf(t *testing.T, key world.Key, now *ServiceStatus) (w *ServiceWriter) {
+func (s *prompt) writerOf(t *testing.T, key world.Key, now *status.Service) (w *ServiceWriter) {
 	s.facts = NewFacts(convert.Options{DefaultClass: true}, Hooks{
 		Wake: func() {}, Changed: func(k world.Key) {
 			if w != nil {
@@ -69,7 +70,7 @@ func (s *prompt) writerOf(t *testing.T, key world.Key, now *ServiceStatus) (w *S
 	})
 	object := serviceOf(corev1.ServiceTypeLoadBalancer)
 	object.Name = key.Name
-	s.have = write(t, now, object, early)
+	s.have = merged(now, object)
 	s.facts.setService(nil, s.have)
 	w = NewServiceWriter(s, s.facts, &Events{}, func(string, error) {})
 	return w
@@ -78,29 +79,30 @@ func (s *prompt) writerOf(t *testing.T, key world.Key, now *ServiceStatus) (w *S
 // Whatever nodes and routers report, a Service is written seldom, True is never out of date, and what lasts is written.
 func TestWritesOfAServiceAreBounded(t *testing.T) {
 	const minutes, most, later = 30, 24, 6
-	verdict := func(r *rand.Rand) *Verdict {
+	verdict := func(r *rand.Rand) *status.Verdict {
 		states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
 			metav1.ConditionUnknown}
 		if n := r.IntN(10); n > 0 {
-			return &Verdict{states[n%len(states)], v1alpha1.ReasonNoSession, fmt.Sprintf("reason %d", r.IntN(3))}
+			return &status.Verdict{Status: states[n%len(states)], Reason: v1alpha1.ReasonNoSession,
+				Message: fmt.Sprintf("reason %d", r.IntN(3))}
 		}
 		return nil
 	}
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r, key := rand.New(rand.NewPCG(seed, 0)), world.Key{Namespace: "shop", Name: "web"}
-			server, s := &prompt{}, status("10.0.0.1")
+			server, s := &prompt{}, allocated("10.0.0.1")
 			s.UID = "1"
 			w := server.writerOf(t, key, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() { defer close(ended); w.Run(ctx) }()
-			decide := func(v *Verdict) {
+			decide := func(v *status.Verdict) {
 				next := *s
 				if next.Announced = v; v == nil {
 					return // The last decision stays.
 				}
-				w.Set(map[world.Key]*ServiceStatus{key: &next})
+				w.Set(map[world.Key]*status.Service{key: &next})
 				synctest.Wait()
 			}
 			pause := time.Duration(1+r.IntN(40)) * time.Second / 2
@@ -119,7 +121,7 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 					t.Errorf("seed %d: %d writes in minute %d, with a change every %s", seed, written, minute, pause)
 				}
 			}
-			decide(&Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "at last"})
+			decide(&status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "at last"})
 			<-time.After(longestProbation + textPause)
 			c := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAnnounced)
 			if c.Status != metav1.ConditionTrue || c.Message != "at last" {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -210,7 +211,7 @@ func (e *Events) moves(before, after *v1alpha1.L2Domain) {
 	if lost {
 		kind = corev1.EventTypeWarning
 	}
-	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, Truncate(strings.Join(moves, "; "))})
+	e.queue.add(event{aboutDomain(after), kind, v1alpha1.EventGatewayChanged, status.Truncate(strings.Join(moves, "; "))})
 }
 
 // moved returns a description of the moves of shards between gateways, and whether any shard has no gateway now.

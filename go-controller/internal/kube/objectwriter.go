@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 )
 
 // objectPause is the minimum time between two status writes of one object.
@@ -21,9 +23,6 @@ const objectPause = time.Second
 type StatusUpdater[T object] interface {
 	UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error)
 }
-
-// Merge returns the object with the desired status, and false if it has that status already. It does not change have.
-type Merge[T object] func(have T, now time.Time) (T, bool)
 
 // ObjectWriter writes the desired statuses of the objects of one kind, at most one write per second per object.
 type ObjectWriter[T object] struct {
@@ -35,7 +34,7 @@ type ObjectWriter[T object] struct {
 	queue   workqueue.TypedDelayingInterface[string]
 
 	mu   sync.Mutex
-	want map[string]Merge[T]
+	want map[string]status.Merge[T]
 	last map[string]time.Time
 	mine map[string]written[T]
 }
@@ -63,14 +62,14 @@ func NewObjectWriter[T object](
 		wrote:   wrote,
 		onWrite: onWrite,
 		queue:   workqueue.NewTypedDelayingQueue[string](),
-		want:    map[string]Merge[T]{},
+		want:    map[string]status.Merge[T]{},
 		last:    map[string]time.Time{},
 		mine:    map[string]written[T]{},
 	}
 }
 
 // Set replaces all desired statuses.
-func (w *ObjectWriter[T]) Set(want map[string]Merge[T]) {
+func (w *ObjectWriter[T]) Set(want map[string]status.Merge[T]) {
 	w.mu.Lock()
 	w.want = want
 	maps.DeleteFunc(w.last, func(name string, _ time.Time) bool { return want[name] == nil })

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,8 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
+
+// inUse is the desired status of pool lan.
+func inUse(use ipam.PoolUsage) map[string]status.Merge[*v1alpha1.IPAddressPool] {
+	return map[string]status.Merge[*v1alpha1.IPAddressPool]{
+		"lan": status.Pool(nil, use, status.Verdict{Status: metav1.ConditionTrue}, nil)}
+}
 
 // poolStore has one pool and counts the writes to it.
 type poolStore struct {
@@ -47,8 +55,7 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 		go func() { defer close(done); w.Run(ctx) }()
 
 		for i := range int64(100) {
-			w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
-				ipam.PoolUsage{Assigned4: i, Available4: 100 - i}, carried(), nil)})
+			w.Set(inUse(ipam.PoolUsage{Assigned4: i, Available4: 100 - i}))
 			<-time.After(35 * time.Millisecond)
 		}
 		<-time.After(2 * time.Second)
@@ -86,9 +93,8 @@ func (s *lagging) UpdateStatus(
 // that value.
 func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		use := func(n int64) map[string]Merge[*v1alpha1.IPAddressPool] {
-			return map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil,
-				ipam.PoolUsage{Assigned4: n, Available4: 1 - n}, carried(), nil)}
+		use := func(n int64) map[string]status.Merge[*v1alpha1.IPAddressPool] {
+			return inUse(ipam.PoolUsage{Assigned4: n, Available4: 1 - n})
 		}
 		first, _ := use(1)["lan"](&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan", ResourceVersion: "1"}},
 			time.Now())
@@ -139,7 +145,7 @@ func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
-		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)})
+		w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if s.writes != 1 {
@@ -154,7 +160,7 @@ func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 func TestObjectWriterStopsOnContextCancel(t *testing.T) {
 	s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 	w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
-	w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)})
+	w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Run(ctx)
@@ -190,10 +196,11 @@ func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
-		use := PoolStatus(nil, ipam.PoolUsage{Assigned4: 1}, carried(), nil)
-		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": use})
+		want := inUse(ipam.PoolUsage{Assigned4: 1})
+		w.Set(maps.Clone(want))
 		synctest.Wait()
-		w.Set(map[string]Merge[*v1alpha1.IPAddressPool]{"lan": use, "wan": use})
+		want["wan"] = want["lan"]
+		w.Set(want)
 		<-time.After(sendTimeout + time.Millisecond)
 		synctest.Wait()
 		if s.writes != 1 || s.pool.Name != "wan" {

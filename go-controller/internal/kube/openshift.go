@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -192,6 +193,6 @@ func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
 			"mode " + is.Mode.String() + " instead of " + was.Mode.String() + ", by " + is.By})
 	}
 	if is.Refused != "" && (was == nil || was.Refused != is.Refused) {
-		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, Truncate(is.Refused)})
+		e.queue.add(event{&about, corev1.EventTypeWarning, v1alpha1.EventModeRefused, status.Truncate(is.Refused)})
 	}
 }

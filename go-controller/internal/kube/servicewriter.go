@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -49,7 +50,7 @@ type ServiceWriter struct {
 	queue      workqueue.TypedRateLimitingInterface[job]
 
 	mu          sync.Mutex
-	want        map[world.Key]*ServiceStatus
+	want        map[world.Key]*status.Service
 	unconfirmed map[world.Key]written[*corev1.Service]
 	dampings    map[world.Key]*damping
 	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
@@ -79,7 +80,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		priorities: priorities,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[job]{DelayingQueue: queue}),
-		want:        map[world.Key]*ServiceStatus{},
+		want:        map[world.Key]*status.Service{},
 		unconfirmed: map[world.Key]written[*corev1.Service]{},
 		dampings:    map[world.Key]*damping{},
 		busy:        map[world.Key]*job{},
@@ -89,7 +90,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 }
 
 // Set replaces all desired statuses. The writer keeps the map.
-func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
+func (w *ServiceWriter) Set(want map[world.Key]*status.Service) {
 	w.mu.Lock()
 	before := w.want
 	w.want = want
@@ -106,8 +107,8 @@ func (w *ServiceWriter) Set(want map[world.Key]*ServiceStatus) {
 }
 
 // Change replaces some desired statuses; nil removes one. Change and Set must be called from one goroutine.
-func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
-	before := make(map[world.Key]*ServiceStatus, len(some))
+func (w *ServiceWriter) Change(some map[world.Key]*status.Service) {
+	before := make(map[world.Key]*status.Service, len(some))
 	w.mu.Lock()
 	for key, s := range some {
 		before[key] = w.want[key]
@@ -129,8 +130,8 @@ func (w *ServiceWriter) Change(some map[world.Key]*ServiceStatus) {
 }
 
 // enqueueIfChanged queues a status for comparison if it differs from the previous desired status.
-func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus) {
-	if before != nil && before.equal(s) {
+func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *status.Service) {
+	if before != nil && before.Equal(s) {
 		return
 	}
 	w.recordDamping(key, before, s)
@@ -143,7 +144,7 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *ServiceStatus
 }
 
 // job returns the job for a status.
-func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
+func (w *ServiceWriter) job(key world.Key, s *status.Service) job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[key] = true
@@ -152,7 +153,7 @@ func (w *ServiceWriter) job(key world.Key, s *ServiceStatus) job {
 }
 
 // lostGateway reports whether the only change is that there is no active gateway any more.
-func lostGateway(before, s *ServiceStatus) bool {
+func lostGateway(before, s *status.Service) bool {
 	return before != nil && before.Announced != nil && s.Announced != nil &&
 		before.Announced.Status == metav1.ConditionTrue && s.Announced.Reason == v1alpha1.ReasonNoActiveGateway &&
 		slices.Equal(before.Addrs, s.Addrs) && before.Allocated == s.Allocated
@@ -244,14 +245,14 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.settled(j, want)
 		return // decided for an earlier object; the next decision will follow
 	}
-	if !own && !want.expects(have) {
+	if !own && !want.Expects(have) {
 		w.settled(j, want)
 		w.wake()
 		return
 	}
 	now := time.Now()
-	status, wait := w.damped(key, want, have, now)
-	next, changed := status.merged(have, now)
+	desired, wait := w.damped(key, want, have, now)
+	next, changed := desired.Merged(have, now)
 	if wait > 0 {
 		defer w.queue.AddAfter(j, wait)
 	}
@@ -309,7 +310,7 @@ func (w *ServiceWriter) finish(j job, have, got *corev1.Service, err error) {
 }
 
 // settled ends a job for which there is nothing to write.
-func (w *ServiceWriter) settled(j job, want *ServiceStatus) {
+func (w *ServiceWriter) settled(j job, want *status.Service) {
 	w.queue.Forget(j)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,9 +18,28 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
+
+// allocated is the status of a Service that has addresses, at gateway n1.
+func allocated(addrs ...string) *status.Service {
+	s := &status.Service{
+		Allocated: status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllocated, Message: "from pool lan"},
+		Announced: &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "on gateway n1"},
+	}
+	for _, a := range addrs {
+		s.Addrs = append(s.Addrs, netip.MustParseAddr(a))
+	}
+	return s
+}
+
+// merged returns an object with a status.
+func merged(s *status.Service, have *corev1.Service) *corev1.Service {
+	next, _ := s.Merged(have, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return next
+}
 
 // slow is an API server that needs a second for each status write.
 type slow struct {
@@ -63,14 +82,14 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 			Wake: func() {}, Changed: func(world.Key) {},
 			Expected: func(world.Key, []netip.Addr) bool { return false },
 		})
-		moved := Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n2"}
-		want := map[world.Key]*ServiceStatus{}
+		moved := status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "on gateway n2"}
+		want := map[world.Key]*status.Service{}
 		for i := range services {
 			name := fmt.Sprintf("web-%d", i)
-			before := status(fmt.Sprintf("10.0.%d.%d", i/250, i%250))
+			before := allocated(fmt.Sprintf("10.0.%d.%d", i/250, i%250))
 			object := serviceOf(corev1.ServiceTypeLoadBalancer)
 			object.Name = name
-			facts.setService(nil, write(t, before, object, early))
+			facts.setService(nil, merged(before, object))
 			after := *before
 			after.UID, after.Announced = "1", &moved
 			want[world.Key{Namespace: "shop", Name: name}] = &after
@@ -96,7 +115,7 @@ func TestAddressWritesDoNotWaitForFailoverWrites(t *testing.T) {
 		fresh.Name = "fresh"
 		facts.setService(nil, fresh)
 		for name, addr := range given {
-			s, key := status(addr), world.Key{Namespace: "shop", Name: name}
+			s, key := allocated(addr), world.Key{Namespace: "shop", Name: name}
 			s.UID, s.Announced = "1", &moved
 			if before := want[key]; before != nil {
 				s.PreviousAddrs = before.Addrs
@@ -139,12 +158,12 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 		Expected: func(world.Key, []netip.Addr) bool { return true },
 	})
 	key := world.Key{Namespace: "shop", Name: "web"}
-	facts.setService(nil, write(t, status("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer), early))
+	facts.setService(nil, merged(allocated("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer)))
 	server := &slow{start: time.Now(), begun: map[string]bool{}, done: map[string]time.Duration{}}
 	w := NewServiceWriter(server, facts, &Events{}, func(string, error) {})
-	want := status("10.0.0.1")
+	want := allocated("10.0.0.1")
 	want.UID = "1"
-	w.Set(map[world.Key]*ServiceStatus{key: want})
+	w.Set(map[world.Key]*status.Service{key: want})
 	woken = 0
 	w.write(t.Context(), job{key: key, address: true})
 	if server.writes != 0 || woken != 1 {
@@ -152,7 +171,7 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 	}
 	knows := *want
 	knows.PreviousAddrs = []netip.Addr{netip.MustParseAddr("10.0.0.7")}
-	w.Set(map[world.Key]*ServiceStatus{key: &knows})
+	w.Set(map[world.Key]*status.Service{key: &knows})
 	w.write(t.Context(), job{key: key, address: true})
 	if server.writes != 1 {
 		t.Errorf("%d writes after a new decision, want one", server.writes)
@@ -176,18 +195,18 @@ func TestObsoleteWritesResetTheBackoff(t *testing.T) {
 		"no status is wanted": func(_ *Facts, w *ServiceWriter) { w.Set(nil) },
 		"deleted":             func(f *Facts, _ *ServiceWriter) { f.setService(f.Service(key), nil) },
 		"released": func(_ *Facts, w *ServiceWriter) {
-			w.Set(map[world.Key]*ServiceStatus{key: {UID: "1", Release: true}})
+			w.Set(map[world.Key]*status.Service{key: {UID: "1", Release: true}})
 		},
 		"another address": func(f *Facts, _ *ServiceWriter) {
-			f.setService(f.Service(key), write(t, status("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer), early))
+			f.setService(f.Service(key), merged(allocated("10.0.0.7"), serviceOf(corev1.ServiceTypeLoadBalancer)))
 		},
 	} {
 		facts, _ := counted()
 		facts.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
 		w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
-		want := status("10.0.0.1")
+		want := allocated("10.0.0.1")
 		want.UID = "1"
-		w.Set(map[world.Key]*ServiceStatus{key: want})
+		w.Set(map[world.Key]*status.Service{key: want})
 		w.write(t.Context(), j)
 		if n := w.queue.NumRequeues(j); n != 1 {
 			t.Fatalf("%s: %d failures before", name, n)
@@ -210,9 +229,9 @@ func TestWritesWithoutAnswerEndWithTheirService(t *testing.T) {
 		object.Name = fmt.Sprintf("web-%d", i)
 		key := world.Key{Namespace: object.Namespace, Name: object.Name}
 		facts.setService(nil, object)
-		want := status("10.0.0.1")
+		want := allocated("10.0.0.1")
 		want.UID = string(object.UID)
-		w.Set(map[world.Key]*ServiceStatus{key: want})
+		w.Set(map[world.Key]*status.Service{key: want})
 		w.write(t.Context(), job{key: key, address: true})
 		if n := len(w.Unsettled()[key]); n == 0 {
 			t.Error("the address of a write without an answer is not reported")
@@ -235,12 +254,12 @@ func TestServiceWriterStopsOnContextCancel(t *testing.T) {
 			Wake: func() {}, Changed: func(world.Key) {},
 			Expected: func(world.Key, []netip.Addr) bool { return false },
 		})
-		want := map[world.Key]*ServiceStatus{}
+		want := map[world.Key]*status.Service{}
 		for i := range services {
 			object := serviceOf(corev1.ServiceTypeLoadBalancer)
 			object.Name = fmt.Sprintf("web-%d", i)
 			facts.setService(nil, object)
-			s := status(fmt.Sprintf("10.0.0.%d", i+1))
+			s := allocated(fmt.Sprintf("10.0.0.%d", i+1))
 			s.UID = "1"
 			want[world.Key{Namespace: "shop", Name: object.Name}] = s
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -140,23 +140,24 @@ func advertisementTexts(placements []place.Placement, states []advertisementStat
 }
 
 // BGPObjects returns the verdicts on the BGP objects.
-func (v *Builder) BGPObjects() kube.BGPVerdicts {
-	out := kube.BGPVerdicts{
-		Peers: map[string]kube.Verdicts{}, Advertisements: map[string]kube.Verdicts{},
-		Profiles: map[string]kube.Verdicts{}, Communities: map[string]kube.Verdicts{}, Silent: map[string]kube.Verdicts{},
+func (v *Builder) BGPObjects() status.BGP {
+	out := status.BGP{
+		Peers: map[string]status.Verdicts{}, Advertisements: map[string]status.Verdicts{},
+		Profiles: map[string]status.Verdicts{}, Communities: map[string]status.Verdicts{},
+		Silent: map[string]status.Verdicts{},
 	}
 	for node, sessions := range v.World.Sessions {
 		for _, s := range sessions {
 			if s.Unknown && !s.ByFRR {
-				out.Silent[node] = kube.Verdicts{v1alpha1.ConditionReady: {
+				out.Silent[node] = status.Verdicts{v1alpha1.ConditionReady: {
 					Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: s.Problem,
 				}}
 				break
 			}
 		}
 	}
-	accepted := func(list []world.Finding) kube.Verdicts {
-		return kube.Verdicts{v1alpha1.ConditionAccepted: kube.FindingsCondition(list)}
+	accepted := func(list []world.Finding) status.Verdicts {
+		return status.Verdicts{v1alpha1.ConditionAccepted: status.OfFindings(list)}
 	}
 	twins, rivals, keepers := v.BGP.Duplicates(), frrk8s.Rivals(v.World), v.survey.SessionNodes()
 	for _, p := range v.World.Peers {
@@ -192,9 +193,9 @@ func (v *Builder) BGPObjects() kube.BGPVerdicts {
 }
 
 // peerReady reports whether every node that must keep a session with a peer has one.
-func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Verdict {
-	not := func(reason, message string) kube.Verdict {
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.Verdict {
+	not := func(reason, message string) status.Verdict {
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	var lack, silent, noBFD []string
 	var why, cause, whySilent, whyBFD string
@@ -241,13 +242,13 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) kube.Ve
 	case len(lack) == len(keepers):
 		return not(v1alpha1.ReasonNoSession, "no established session on "+world.Count(len(keepers), "node")+why)
 	case len(silent) > 0 && (len(lack) == 0 || len(lack)+len(silent) == len(keepers)):
-		return kube.Verdict{
+		return status.Verdict{
 			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent, Message: sentences(unknown, lacking),
 		}
 	case len(lack) > 0:
 		return not(v1alpha1.ReasonSessionsDown, sentences(lacking, unknown, withoutBFD))
 	}
-	return kube.Verdict{
+	return status.Verdict{
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 		Message: sentences("established session on "+world.Count(len(keepers), "node"), withoutBFD),
 	}

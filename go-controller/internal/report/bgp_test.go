@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -43,31 +43,31 @@ func TestServiceStatusWithBGP(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)
-		want   kube.Verdict
+		want   status.Verdict
 	}{
 		"by BGP alone": {func(w *world.Snapshot) { w.Domains = nil },
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 				Message: "address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"outside of all subnets": {func(w *world.Snapshot) {
 			w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.60.0.0/24")
 		},
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 				Message: "address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"by both": {func(*world.Snapshot) {},
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 				Message: "address 10.50.0.100 is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
 					"address 10.50.0.100: advertised over BGP by nodes n1, n2 to BGPPeer tor"}},
 		"restricted": {func(w *world.Snapshot) {
 			w.Domains = nil
 			w.Services[0].SourceRanges = convert.MergeRanges([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})
-		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+		}, status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 			Message: "for traffic that enters through a node, spec.loadBalancerSourceRanges are up to OVN-Kubernetes"}},
 		"no session, but OVN": {func(w *world.Snapshot) { w.Sessions = nil },
-			kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 				Message: "is announced by OVN on gateway n2 (L2Domain lan, shard 0); " +
 					"address 10.50.0.100: no BGP session is established, so the address is not advertised: nodes n1, n2, n3"}},
 		"no session": {func(w *world.Snapshot) { w.Domains, w.Sessions["n1"], w.Sessions["n2"] = nil, nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession,
+			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoSession,
 				Message: "address 10.50.0.100: no BGP session is established, so the address is not advertised: " +
 					"nodes n1, n2, n3; node n3, BGPPeer tor: hold timer expired"}},
 		"family not negotiated": {func(w *world.Snapshot) {
@@ -75,27 +75,27 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			for _, n := range []string{"n1", "n2"} {
 				w.Sessions[n] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv4: true}}
 			}
-		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes,
+		}, status.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes,
 			Message: "address 10.50.0.100: no BGP session carries IPv4, so the address is not advertised: nodes n1, n2, n3; " +
 				"node n1, BGPPeer tor: IPv4 unicast was not negotiated with the peer"}},
 		"family of others not negotiated": {func(w *world.Snapshot) {
 			w.Domains = nil
 			w.Sessions["n1"] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv6: true}}
 			w.Sessions["n2"] = map[string]world.PeerSession{"tor": {Established: true, WithoutIPv4: true}}
-		}, kube.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+		}, status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 			Message: "address 10.50.0.100: advertised over BGP by node n1 to BGPPeer tor"}},
 		"all drain": {func(w *world.Snapshot) {
 			w.Domains = nil
 			for _, n := range w.Nodes {
 				n.Draining = "label"
 			}
-		}, kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node can advertise the address over BGP"}},
+		}, status.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes, Message: "no node can advertise the address over BGP"}},
 		"no endpoints": {func(w *world.Snapshot) { w.Domains, w.Services[0].Slices = nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no usable endpoint"}},
+			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no usable endpoint"}},
 		"gateway unknown": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].ByGateway = nil, true },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
+			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
 		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },
-			kube.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
+			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withBGP(worldtest.Service(web, 1))
@@ -189,44 +189,44 @@ func TestPeersAreReadyWithAllSessions(t *testing.T) {
 	silent := map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
 	for name, test := range map[string]struct {
 		change func(*world.Snapshot)
-		want   kube.Verdict
+		want   status.Verdict
 	}{
 		"one lacks": {func(*world.Snapshot) {},
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
 				Message: "no session on 1 of 3 nodes: n3; node n3: hold timer expired"}},
 		"it drains": {func(w *world.Snapshot) { w.Nodes[2].Draining = "label" },
-			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+			status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 				Message: "established session on 2 nodes"}},
 		"BFD does not work": {func(w *world.Snapshot) {
 			w.Nodes[2].Draining = "label"
 			w.Sessions["n2"] = map[string]world.PeerSession{"tor": {Established: true, BFDProblem: "another agent has the port"}}
-		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		}, status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 			Message: "established session on 2 nodes; BFD does not work on 1 of 2 nodes: n2; " +
 				"node n2: another agent has the port"}},
 		"no node reports": {func(w *world.Snapshot) { w.Sessions = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoSession,
 				Message: "no established session on 3 nodes; node n1 has not reported a session: " +
 					"does its BGP daemon run (ovnkube-slb node --enable-bgp)?"}},
 		"silent": {func(w *world.Snapshot) {
 			w.Sessions["n3"] = silent
-		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+		}, status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 			Message: "the state of the session on 1 of 3 nodes is unknown: n3; node n3: its kubelet is silent"}},
 		"one lacks, others are silent": {func(w *world.Snapshot) {
 			w.Sessions["n1"], w.Sessions["n2"] = silent, silent
-		}, kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+		}, status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 			Message: "the state of the session on 2 of 3 nodes is unknown: n1, n2; " +
 				"node n1: its kubelet is silent; no session on 1 of 3 nodes: n3; node n3: hold timer expired"}},
 		"one has, one lacks, one is silent": {func(w *world.Snapshot) { w.Sessions["n2"] = silent },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSessionsDown,
 				Message: "no session on 1 of 3 nodes: n3; " +
 					"node n3: hold timer expired; the state of the session on 1 of 3 nodes is unknown: n2; node n2: its kubelet is " +
 					"silent"}},
 		"useless": {func(w *world.Snapshot) {
 			w.Peers[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonSecretNotFound, Fatal: true}}
 		},
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "the BGPPeer is invalid"}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "the BGPPeer is invalid"}},
 		"no nodes": {func(w *world.Snapshot) { w.Peers[0].Nodes = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withBGP()

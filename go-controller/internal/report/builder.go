@@ -15,8 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -126,9 +126,9 @@ func fromPools(o ipam.Outcome, poolOf func(netip.Addr) string) string {
 }
 
 func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
-	poolOf func(netip.Addr) string) kube.Verdict {
+	poolOf func(netip.Addr) string) status.Verdict {
 	if len(o.Addrs) == 0 {
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
 	}
 	message := fromPools(o, func(a netip.Addr) string {
 		if slices.Contains(s.FromRequested, a) { // A request for this pool is not newer than the address.
@@ -146,7 +146,7 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
 	if len(limits) > 0 {
 		message += "; " + strings.Join(limits, "; ")
 	}
-	return kube.Verdict{
+	return status.Verdict{
 		Status:  metav1.ConditionTrue,
 		Reason:  cmp.Or(string(o.Reason), v1alpha1.ReasonAllocated),
 		Message: message,
@@ -154,15 +154,15 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
 }
 
 // not returns a verdict that an address is not announced.
-func not(reason, format string, args ...any) *kube.Verdict {
-	return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+func not(reason, format string, args ...any) *status.Verdict {
+	return &status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // announcement returns a verdict on these addresses of a Service, which names the first broken link between a client
 // and them. It returns nil while the dataplane has not reported. advertised has the states of the same addresses, or is
 // nil.
 func (v *Builder) announcement(s *world.Service, placements []place.Placement,
-	advertised []advertisementState) *kube.Verdict {
+	advertised []advertisementState) *status.Verdict {
 	byOVN := false
 	for i, placement := range placements {
 		var t advertisementState
@@ -176,7 +176,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 			return nil
 		case onlyBGP(placement, t):
 			if t.reason == v1alpha1.ReasonNodeSilent || t.reason == v1alpha1.ReasonProgramming {
-				return &kube.Verdict{
+				return &status.Verdict{
 					Status: metav1.ConditionUnknown, Reason: t.reason,
 					Message: fmt.Sprintf("address %s: %s", placement.Addr, t.text),
 				}
@@ -193,12 +193,12 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 	}
 	if !byOVN {
 		message := strings.Join(advertisementTexts(placements, advertised), "; ")
-		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+		return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 	}
 	want, got := v.Plans[s.Key], v.Programmed[s.Key]
 	switch {
 	case v.Unreachable != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
 			Message: v.Unreachable}
 	case !v.Synced || v.Unread: // Rows stay as they are, and nothing can be written until the connection is back.
 		return nil
@@ -227,7 +227,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 		return contested
 	}
 	if f := v.flows(s); f.reason != "" {
-		return &kube.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
+		return &status.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
 	}
 	if text := v.unserved(s, placements, want); text != "" {
 		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
@@ -256,7 +256,7 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 
 // announcedByOVN returns the verdict on addresses that are programmed in OVN.
 func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, advertised []advertisementState,
-	p *plan.Service) *kube.Verdict {
+	p *plan.Service) *status.Verdict {
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
 		if placement.Reason != "" {
@@ -264,7 +264,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		}
 		node := v.active[placement.Shard]
 		if node == "" {
-			return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
+			return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
 				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
 					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
 		}
@@ -301,7 +301,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"egress-service.k8s.ovn.org/%s", node, egressName(key))
 	}
 	if !served {
-		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
+		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so no connection is served; " + message}
 	}
 	return v.reaching(p, message)
@@ -324,22 +324,22 @@ func hostsOverUDP(p *plan.Service) []netip.Addr {
 }
 
 // Pools returns the statuses of all pools, by name.
-func (v *Builder) Pools() map[string]kube.Merge[*v1alpha1.IPAddressPool] {
+func (v *Builder) Pools() map[string]status.Merge[*v1alpha1.IPAddressPool] {
 	mode := modeAccepted(&v.World.Cluster.Switch)
-	out := make(map[string]kube.Merge[*v1alpha1.IPAddressPool], len(v.World.Pools))
+	out := make(map[string]status.Merge[*v1alpha1.IPAddressPool], len(v.World.Pools))
 	for _, p := range v.World.Pools {
-		out[p.Name] = kube.PoolStatus(p.Problems, v.Allocation.Pools[p.Name], v.announcedFor(p), mode)
+		out[p.Name] = status.Pool(p.Problems, v.Allocation.Pools[p.Name], v.announcedFor(p), mode)
 	}
 	return out
 }
 
 // modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
 // store.
-func modeAccepted(s *world.Switch) *kube.Verdict {
+func modeAccepted(s *world.Switch) *status.Verdict {
 	if !convert.MustStore(s) {
 		return nil
 	}
-	v := &kube.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
+	v := &status.Verdict{Status: metav1.ConditionTrue, Reason: convert.ModeReason(s.Mode), Message: s.By}
 	if s.Refused != "" {
 		v.Status, v.Message = metav1.ConditionFalse, s.Refused
 	}
@@ -348,27 +348,27 @@ func modeAccepted(s *world.Switch) *kube.Verdict {
 
 // announcedFor returns the verdict whether the addresses of a pool can be announced. It is Unknown while that depends
 // on state that OVN has not reported yet: which nodes can be gateways.
-func (v *Builder) announcedFor(p *world.Pool) kube.Verdict {
+func (v *Builder) announcedFor(p *world.Pool) status.Verdict {
 	reason, message := v.Layout.Idle(p.Name)
 	switch {
 	case (reason == place.ReasonNoDomain || reason == place.ReasonDisabledByMode || reason == place.ReasonUnsupported) &&
 		v.BGP.TakesPool(p.Name):
 	case !v.Synced && reason != place.ReasonUnsupported:
-		return kube.Verdict{Status: metav1.ConditionUnknown}
+		return status.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
 		message = "addresses of the pool are not announced: " + message
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	case !v.BGP.TakesPool(p.Name):
 		switch outside, all := v.Layout.OutsideSubnets(p); {
 		case all:
-			return kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAddressOutsideSubnets,
+			return status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAddressOutsideSubnets,
 				Message: "addresses of the pool are not announced: " + outside}
 		case outside != "":
-			return kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
+			return status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
 				Message: "some addresses of the pool are not announced: " + outside}
 		}
 	}
-	return kube.Verdict{Status: metav1.ConditionTrue}
+	return status.Verdict{Status: metav1.ConditionTrue}
 }
 
 func joined[T fmt.Stringer](list []T) string {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
@@ -39,44 +39,44 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change func(*input)
-		want   kube.Verdict
+		want   status.Verdict
 	}{
-		"served": {func(*input) {}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+		"served": {func(*input) {}, status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
 			Message: "is announced by OVN on gateway n2 (L2Domain lan, shard 0)"}},
 		"no address": {func(i *input) { i.w.Pools = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotAllocated}},
 		"no domain": {func(i *input) { i.w.Domains = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoDomain, Message: "10.50.0.1"}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoDomain, Message: "10.50.0.1"}},
 		"no dataplane": {func(i *input) { i.w.Cluster.NoDatabase = true },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnsupported, Message: "northbound"}},
 		"refused": {func(i *input) { i.k.Programmed[web] = loop.Result{Err: errors.New("no such table")} },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDataplaneError, Message: "no such table"}},
 		"no active gateway": {func(i *input) { i.w.ShardStates = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
 				Message: "shard 0 of L2Domain lan"}},
 		"chassis without node": {func(i *input) { i.w.ShardStates[shard] = world.ShardState{Active: "unknown"} },
-			kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway unknown"}},
+			status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "gateway unknown"}},
 		"no endpoints": {func(i *input) { i.s.Slices = nil },
-			kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
+			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
 		"endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"),
 				Ready: true})
-		}, kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
+		}, status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
 			Message: "; no traffic is sent to 1 endpoint because replies would not return through the gateway (neither in the " +
 				"pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with " +
 				"k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
 			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-		}, kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
+		}, status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "would not return through the gateway (neither in the pod subnet of a node of this zone, " +
 				"k8s.ovn.org/node-subnets, nor the address of a node with k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},
 		"the connection was just lost": {func(i *input) {
 			has(i.s)
 			i.k.Unread, i.k.Programmed[web] = true, loop.Result{Err: errors.New("not connected")}
-		}, kube.Verdict{}},
-		"not synced":  {func(i *input) { has(i.s); i.k.Synced = false }, kube.Verdict{}},
-		"not applied": {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, kube.Verdict{}},
+		}, status.Verdict{}},
+		"not synced":  {func(i *input) { has(i.s); i.k.Synced = false }, status.Verdict{}},
+		"not applied": {func(i *input) { has(i.s); i.k.Programmed[web] = loop.Result{} }, status.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input{s: worldtest.Service(web, 1), k: Observed{Synced: true, Programmed: map[world.Key]loop.Result{}}}
@@ -89,7 +89,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 				in.k.Programmed[web] = loop.Result{Key: web, Plan: d.Plans[web]}
 			}
 			got := NewBuilder(d, in.k).Services(&Cache{})[web].Announced
-			if (test.want == kube.Verdict{}) {
+			if (test.want == status.Verdict{}) {
 				if got != nil {
 					t.Errorf("got %+v, want no verdict yet", *got)
 				}
@@ -350,12 +350,12 @@ func TestEgressServicesAreReported(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.Nodes[0].EgressServices = []string{"shop-other"}
 	var m decide.State
-	if got := status(&m, w).Announced; got.Status != metav1.ConditionTrue ||
+	if got := statusOf(&m, w).Announced; got.Status != metav1.ConditionTrue ||
 		strings.Contains(got.Message, "EgressService") {
 		t.Errorf("another Service: %v", got)
 	}
 	w.Nodes[1].EgressServices = []string{"shop-web"}
-	if got := status(&m, w).Announced; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, warning) {
+	if got := statusOf(&m, w).Announced; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, warning) {
 		t.Errorf("got %v, want %q", got, warning)
 	}
 }

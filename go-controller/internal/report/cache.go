@@ -10,7 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -57,7 +57,7 @@ type cachedStatus struct {
 	egress string
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
-	status *kube.ServiceStatus
+	status *status.Service
 }
 
 func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
@@ -71,12 +71,12 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 }
 
 // Services returns the statuses of all Services.
-func (v *Builder) Services(last *Cache) map[world.Key]*kube.ServiceStatus {
+func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
 		last.unread == v.Unread && last.unreachable == v.Unreachable && last.failed == v.unconfigured() &&
 		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals) &&
 		maps.Equal(last.tunnelsDown, v.Layout.TunnelsDown)
-	out := make(map[world.Key]*kube.ServiceStatus, len(v.World.Services))
+	out := make(map[world.Key]*status.Service, len(v.World.Services))
 	next := make(map[*world.Service]cachedStatus, len(v.World.Services))
 	for _, s := range v.World.Services {
 		got := v.Programmed[s.Key]
@@ -154,7 +154,7 @@ func (v *Builder) unconfigured() bool {
 
 // Service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
 // may serve the Service: other controllers may allocate addresses while this one allocates none.
-func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
+func (v *Builder) Service(s *world.Service) *status.Service {
 	if v.World.Cluster.Switch.Mode == world.Disabled && len(s.Assigned)+len(s.AssignedHosts) > 0 &&
 		len(s.Given) == 0 {
 		return nil
@@ -166,11 +166,11 @@ func (v *Builder) Service(s *world.Service) *kube.ServiceStatus {
 	allocation := allocated(s, o, v.Placements.Services[s.Key], v.Allocation.PoolOf)
 	announcement := v.announced(s)
 	// The writer holds the statuses of all Services. The message about thousands of addresses can have megabytes.
-	allocation.Message = kube.Truncate(allocation.Message)
+	allocation.Message = status.Truncate(allocation.Message)
 	if announcement != nil {
-		announcement.Message = kube.Truncate(announcement.Message)
+		announcement.Message = status.Truncate(announcement.Message)
 	}
-	return &kube.ServiceStatus{
+	return &status.Service{
 		UID: s.UID, PreviousAddrs: s.Assigned, PreviousHosts: s.AssignedHosts,
 		Addrs: o.Addrs, ListPorts: v.ListsPorts(s), LeaveIngress: o.Foreign,
 		Allocated:     allocation,

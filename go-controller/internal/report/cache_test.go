@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -26,7 +26,7 @@ type words struct {
 	last  Cache
 }
 
-func (w *words) say(of *world.Snapshot, k Observed) (remembered, fresh *kube.ServiceStatus) {
+func (w *words) say(of *world.Snapshot, k Observed) (remembered, fresh *status.Service) {
 	d := w.state.Decide(of)
 	v := NewBuilder(d, k)
 	return v.Services(&w.last)[web], v.Services(&Cache{})[web]
@@ -138,7 +138,7 @@ func TestErrorMessagesAreNotCached(t *testing.T) {
 	}
 }
 
-func text(s *kube.ServiceStatus) string {
+func text(s *status.Service) string {
 	announced := "nothing"
 	if s.Announced != nil {
 		announced = string(s.Announced.Status) + " " + s.Announced.Reason + ": " + s.Announced.Message

@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Domains returns the statuses of all L2Domains, by name.
-func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
+func (v *Builder) Domains() map[string]status.Merge[*v1alpha1.L2Domain] {
 	addresses := map[world.ShardID]int32{}
 	counted := make(map[netip.Addr]struct{}, len(v.Placements.Services)) // several Services can share an address
 	for _, placements := range v.Placements.Services {
@@ -31,25 +31,25 @@ func (v *Builder) Domains() map[string]kube.Merge[*v1alpha1.L2Domain] {
 			}
 		}
 	}
-	out := make(map[string]kube.Merge[*v1alpha1.L2Domain], len(v.Layout.Domains))
+	out := make(map[string]status.Merge[*v1alpha1.L2Domain], len(v.Layout.Domains))
 	for _, d := range v.Layout.Domains {
 		remarks := d.Problems
 		if d.Move.State == world.MoveFailed {
 			remarks = append(slices.Clip(remarks), fmt.Sprintf("annotation %s: %s", v1alpha1.AnnotationMove, d.Move.Message))
 		}
-		verdicts := kube.Verdicts{v1alpha1.ConditionAccepted: kube.Accepted(d.Spec.Problems, remarks)}
+		verdicts := status.Verdicts{v1alpha1.ConditionAccepted: status.Accepted(d.Spec.Problems, remarks)}
 		if ready := v.domainReady(d); ready != nil {
 			verdicts[v1alpha1.ConditionReady] = *ready
 		}
-		out[d.Spec.Name] = kube.DomainStatus(v.domain(d, addresses), verdicts, v.Synced && !v.Unread || d.Unserved != "")
+		out[d.Spec.Name] = status.Domain(v.domain(d, addresses), verdicts, v.Synced && !v.Unread || d.Unserved != "")
 	}
 	return out
 }
 
 func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1alpha1.L2DomainStatus {
-	status := v1alpha1.L2DomainStatus{Mode: string(v.servedIn(d)), ModeMessage: d.ModeMessage}
+	out := v1alpha1.L2DomainStatus{Mode: string(v.servedIn(d)), ModeMessage: d.ModeMessage}
 	if m := d.Move; m.State != "" {
-		status.Move = &v1alpha1.MoveStatus{Request: m.Text, State: string(m.State), Message: m.Message}
+		out.Move = &v1alpha1.MoveStatus{Request: m.Text, State: string(m.State), Message: m.Message}
 	}
 	anchors, ordinals := v.anchors(d.Spec.Name), v.ordinals(d.Spec.Name)
 	active := map[string]struct{}{}
@@ -60,20 +60,20 @@ func (v *Builder) domain(d *place.Domain, addresses map[world.ShardID]int32) v1a
 			s.Gateways = append(s.Gateways, g.Node)
 		}
 		if s.Addresses > 0 {
-			status.Shards = append(status.Shards, s)
+			out.Shards = append(out.Shards, s)
 			active[s.Active] = struct{}{}
 		}
 	}
 	for _, left := range d.Excluded {
-		if len(status.ExcludedNodes) < v1alpha1.MaxExcludedNodes {
-			status.ExcludedNodes = append(status.ExcludedNodes,
-				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: kube.Truncate(left.Message)})
+		if len(out.ExcludedNodes) < v1alpha1.MaxExcludedNodes {
+			out.ExcludedNodes = append(out.ExcludedNodes,
+				v1alpha1.ExcludedNode{Name: left.Node, Reason: string(left.Reason), Message: status.Truncate(left.Message)})
 		}
 	}
-	status.EligibleNodes = int32(v.eligible(d))
+	out.EligibleNodes = int32(v.eligible(d))
 	delete(active, "")
-	status.ActiveGatewaySummary = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
-	return status
+	out.ActiveGatewaySummary = strings.Join(slices.Sorted(maps.Keys(active)), ", ")
+	return out
 }
 
 // eligible returns the number of nodes that can be gateways of a domain now: those that are usable, those that are not
@@ -168,9 +168,9 @@ func (v *Builder) anchors(domain string) map[world.ShardID][]string {
 }
 
 // domainReady returns the verdict whether a domain can announce addresses, or nil while the dataplane has not reported.
-func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
-	not := func(reason, message string) *kube.Verdict {
-		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+func (v *Builder) domainReady(d *place.Domain) *status.Verdict {
+	not := func(reason, message string) *status.Verdict {
+		return &status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	switch {
 	case len(d.Spec.Problems) > 0:
@@ -182,7 +182,7 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	case !v.Synced:
 		return nil
 	case v.Unreachable != "":
-		return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
 			Message: v.Unreachable}
 	case len(d.Shards) == 0:
 		return not(v1alpha1.ReasonNoGateway, d.NoGateway)
@@ -196,7 +196,7 @@ func (v *Builder) domainReady(d *place.Domain) *kube.Verdict {
 	case !v.Configured:
 		return nil
 	}
-	ready := kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+	ready := status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 		Message: strings.Join(append([]string{world.Count(len(d.Shards), "shard") + " with gateways"}, d.Warnings...), "; ")}
 	switch {
 	case d.AllDraining:

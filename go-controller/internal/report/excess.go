@@ -3,7 +3,7 @@
 package report
 
 import (
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -12,7 +12,7 @@ import (
 // beyond returns the verdict for a Service that exceeds a limit. Its message has only numbers that change with the
 // Service itself or with flags: otherwise each change of one Service would rewrite the statuses of all that exceed the
 // same limit.
-func beyond(p *plan.Service, limits world.Limits) *kube.Verdict {
+func beyond(p *plan.Service, limits world.Limits) *status.Verdict {
 	const unserved = ", so OVN does not announce it"
 	demand := p.Excess.Demand
 	switch p.Excess.Limit {

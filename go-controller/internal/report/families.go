@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -17,7 +17,7 @@ import (
 // announced returns a verdict that names the first broken link between a client and the Service. If the addresses of
 // the other family are announced all the same, it says so, without naming them: a message is about the addresses that
 // it names. It returns nil while the dataplane has not reported.
-func (v *Builder) announced(s *world.Service) *kube.Verdict {
+func (v *Builder) announced(s *world.Service) *status.Verdict {
 	placements := v.Placements.Services[s.Key]
 	if len(placements) == 0 {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -29,9 +29,9 @@ func programmed(d *decide.Decision) Observed {
 	return k
 }
 
-// status returns the status that a pass builds for Service web once OVN has applied everything and the first gateway
+// statusOf returns the status that a pass builds for Service web once OVN has applied everything and the first gateway
 // carries the Service.
-func status(m *decide.State, w *world.Snapshot) *kube.ServiceStatus {
+func statusOf(m *decide.State, w *world.Snapshot) *status.Service {
 	d := m.Decide(w)
 	v := NewBuilder(d, programmed(d))
 	for _, domain := range d.Layout.Domains {
@@ -49,7 +49,7 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	var m decide.State
 	s := worldtest.Service(web, 1)
 	w := worldtest.OnBrEx(s)
-	got := status(&m, w)
+	got := statusOf(&m, w)
 	if len(got.Addrs) != 0 || got.Allocated.Reason != v1alpha1.ReasonDomainNotReady ||
 		!strings.Contains(got.Allocated.Message, "slb-lan-localnet") {
 		t.Errorf("without ports: %v %v", got.Addrs, got.Allocated)
@@ -58,7 +58,7 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 		t.Errorf("without ports: residents %v, plans %v", d.Topology.Domains[0].Residents, d.Plans)
 	}
 	worldtest.ReportStale(w.Nodes[1])
-	got = status(&m, w)
+	got = statusOf(&m, w)
 	if len(got.Addrs) != 1 || got.Allocated.Status != metav1.ConditionTrue ||
 		got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("with one port: %v %v %v", got.Addrs, got.Allocated, got.Announced)
@@ -66,7 +66,7 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	// An address in the status stays there.
 	s.Assigned = got.Addrs
 	w.Nodes[1].Localnets = map[string]world.Localnet{}
-	if got = status(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
+	if got = statusOf(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
 		t.Errorf("once the port is gone: %v %v", got.Addrs, got.Announced)
 	}
 }
@@ -79,13 +79,13 @@ func TestMisplacedFlowIsReported(t *testing.T) {
 	for _, n := range w.Nodes {
 		worldtest.ReportStale(n)
 	}
-	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
+	s.Assigned, s.Given = statusOf(&m, w).Addrs, statusOf(&m, w).Addrs
 	w.Misplaced = map[netip.Addr]bool{netip.MustParseAddr("10.50.0.7"): true}
-	if got := status(&m, w); got.Announced.Status != metav1.ConditionTrue {
+	if got := statusOf(&m, w); got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("another's address: %v", got.Announced)
 	}
 	w.Misplaced = map[netip.Addr]bool{s.Assigned[0]: true}
-	got := status(&m, w)
+	got := statusOf(&m, w)
 	if got.Announced.Status != metav1.ConditionFalse || got.Announced.Reason != v1alpha1.ReasonMisplacedFlow ||
 		!strings.Contains(got.Announced.Message, s.Assigned[0].String()) {
 		t.Errorf("misplaced: %v", got.Announced)
@@ -104,43 +104,43 @@ func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
 	for _, n := range w.Nodes {
 		worldtest.ReportStale(n)
 	}
-	s.Assigned, s.Given = status(&m, w).Addrs, status(&m, w).Addrs
-	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+	s.Assigned, s.Given = statusOf(&m, w).Addrs, statusOf(&m, w).Addrs
+	if got := statusOf(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Fatalf("at first: %v %v", got.ListPorts, got.Announced)
 	}
 	addr := s.Assigned[0].String()
 	worldtest.ReportStale(w.Nodes[0], "10.50.0.7")
-	if got := status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+	if got := statusOf(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("another's address: %v %v", got.ListPorts, got.Announced)
 	}
 	for _, n := range w.Nodes {
 		worldtest.ReportStale(n, addr)
 	}
-	got := status(&m, w)
+	got := statusOf(&m, w)
 	if !got.ListPorts || got.Announced.Status != metav1.ConditionFalse ||
 		got.Announced.Reason != v1alpha1.ReasonStaleFlow {
 		t.Errorf("stale: %v %v", got.ListPorts, got.Announced)
 	}
-	if got = status(&m, w); !got.ListPorts {
+	if got = statusOf(&m, w); !got.ListPorts {
 		t.Error("before the status is seen, it is meant otherwise")
 	}
 	s.ListsPorts = true
-	if got = status(&m, w); !got.ListPorts {
+	if got = statusOf(&m, w); !got.ListPorts {
 		t.Error("it was written again at once")
 	}
 	w.Now = w.Now.Add(10 * time.Second)
-	if got = status(&m, w); got.ListPorts {
+	if got = statusOf(&m, w); got.ListPorts {
 		t.Error("it was not written again after a while")
 	}
 	s.ListsPorts = false
 	w.Now = w.Now.Add(10 * time.Second)
-	if got = status(&m, w); got.ListPorts {
+	if got = statusOf(&m, w); got.ListPorts {
 		t.Error("the second time it was not waited for longer")
 	}
 	for _, n := range w.Nodes {
 		worldtest.ReportStale(n)
 	}
-	if got = status(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
+	if got = statusOf(&m, w); got.ListPorts || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("at last: %v %v", got.ListPorts, got.Announced)
 	}
 }
@@ -153,13 +153,13 @@ func TestAnnouncedIsUnknownWithoutGuardOnBrEx(t *testing.T) {
 	for _, n := range w.Nodes {
 		worldtest.ReportStale(n)
 	}
-	s.Assigned = status(&m, w).Addrs
+	s.Assigned = statusOf(&m, w).Addrs
 	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1", Settled: true,
 		Order: []string{"n1", "n2", "n3"}}}
 	for _, n := range w.Nodes {
 		n.Localnets = nil
 	}
-	got := status(&m, w)
+	got := statusOf(&m, w)
 	if len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionUnknown ||
 		got.Announced.Reason != v1alpha1.ReasonNoGuard {
 		t.Errorf("%v %v", got.Addrs, got.Announced)
@@ -176,7 +176,7 @@ func TestStatusWaitsForOVN(t *testing.T) {
 			for _, n := range w.Nodes {
 				n.Guarded = guarded
 			}
-			status := func(known Observed) *kube.ServiceStatus {
+			status := func(known Observed) *status.Service {
 				return NewBuilder(m.Decide(w), known).Services(&Cache{})[web]
 			}
 			const waits, given = false, true
@@ -211,7 +211,7 @@ func TestStatusWaitsUntilTheDatabasesWereRead(t *testing.T) {
 		n.Guarded = true
 	}
 	w.Bridges = nil
-	say := func() *kube.ServiceStatus { return NewBuilder(m.Decide(w), Observed{}).Service(s) }
+	say := func() *status.Service { return NewBuilder(m.Decide(w), Observed{}).Service(s) }
 	if got := say(); got != nil {
 		t.Errorf("a new address: %v", got.Addrs)
 	}

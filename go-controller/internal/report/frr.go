@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // withdrawn adds the routes that FRR has not withdrawn to the verdict on a peer, whose backend may be another one now.
-func (v *Builder) withdrawn(p *world.Peer, verdict kube.Verdict) kube.Verdict {
+func (v *Builder) withdrawn(p *world.Peer, verdict status.Verdict) status.Verdict {
 	if why := v.FRR.NotWithdrawn(p.Name); why != "" {
 		if verdict.Status == metav1.ConditionTrue {
 			verdict.Status, verdict.Reason = metav1.ConditionFalse, v1alpha1.ReasonNotWithdrawn
@@ -26,12 +26,12 @@ func (v *Builder) withdrawn(p *world.Peer, verdict kube.Verdict) kube.Verdict {
 
 // frrWritten returns what keeps objects of a peer with backend FRRK8s from being written, otherwise the state of its
 // sessions.
-func (v *Builder) frrWritten(p *world.Peer, otherwise kube.Verdict) kube.Verdict {
+func (v *Builder) frrWritten(p *world.Peer, otherwise status.Verdict) status.Verdict {
 	if v.BGP.Off() != "" || otherwise.Reason == v1alpha1.ReasonInvalid {
 		return otherwise
 	}
-	not := func(reason, message string) kube.Verdict {
-		return kube.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	not := func(reason, message string) status.Verdict {
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	if why, known := v.World.FRR.WithoutFRR(); why != "" {
 		verdict := not(v1alpha1.ReasonNoFRRK8s, why)

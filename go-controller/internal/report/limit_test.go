@@ -77,7 +77,7 @@ func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
 	w := worldtest.Small(5, worldtest.Service(web, 1))
 	w.PrimaryNetworks = map[string]bool{"shop": true}
 	var m decide.State
-	got := status(&m, w)
+	got := statusOf(&m, w)
 	if got == nil || len(got.Addrs) != 1 || got.Announced == nil || got.Announced.Status != metav1.ConditionFalse ||
 		got.Announced.Reason != v1alpha1.ReasonUnsupported ||
 		!strings.Contains(got.Announced.Message, `namespace "shop" have a primary user-defined network`) {
@@ -87,7 +87,7 @@ func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
 		t.Errorf("plans %v", d.Plans)
 	}
 	w.PrimaryNetworks = nil
-	if got := status(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
+	if got := statusOf(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("on the default network: %+v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -16,15 +16,15 @@ import (
 
 // untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait, and that
 // ovn-northd has not translated.
-func untranslated() *kube.Verdict {
-	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+func untranslated() *status.Verdict {
+	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
 		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
 			world.ProgramWait)}
 }
 
 // postponed returns the verdict on a plan that waits because of what its namespace has changed before.
-func postponed(namespace string) *kube.Verdict {
-	return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+func postponed(namespace string) *status.Verdict {
+	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
 		Message: fmt.Sprintf("the latest change of the Service waits: the ServicePlans of namespace %s change by more than "+
 			"is written to all nodes at once", namespace)}
 }

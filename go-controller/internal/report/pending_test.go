@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -29,7 +29,7 @@ func TestStatusWaitsForNorthd(t *testing.T) {
 		var m decide.State
 		var cache Cache
 		var until time.Time
-		status := func(now, pending time.Time) *kube.ServiceStatus {
+		status := func(now, pending time.Time) *status.Service {
 			w := worldtest.Small(5, s)
 			w.Now = now
 			w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2"}}

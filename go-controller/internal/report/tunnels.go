@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -16,15 +16,15 @@ import (
 
 // reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the message
 // about them: gateways reach all of its endpoints, some, or none.
-func (v *Builder) reaching(p *plan.Service, message string) *kube.Verdict {
+func (v *Builder) reaching(p *plan.Service, message string) *status.Verdict {
 	switch beyond, all := v.beyondTunnels(p); {
 	case all:
 		return not(v1alpha1.ReasonNoEndpoints, "no gateway reaches an endpoint of the Service: %s; %s", beyond, message)
 	case beyond != "":
-		return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
+		return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
 			Message: message + "; " + beyond}
 	}
-	return &kube.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+	return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
 }
 
 // beyondTunnels describes the endpoints of a plan that the gateways of its addresses do not reach because OVN's tunnels

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -30,19 +30,19 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 
 // silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports or can't change
 // its zone. It returns nil if there is none: the agents will report when they have programmed the addresses.
-func (v *Builder) silentZone(vips []plan.VIP) *kube.Verdict {
+func (v *Builder) silentZone(vips []plan.VIP) *status.Verdict {
 	for _, vip := range vips {
 		node := v.nodes[v.active[vip.Shard]]
 		if node == nil || node.Agent == nil {
 			continue
 		}
 		if why := node.Agent.Unwritable; why != "" {
-			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+			return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
 				Message: fmt.Sprintf("address %s: node %s, its active gateway, has not applied the latest change: %s", vip.Addr,
 					node.Name, why)}
 		}
 		if node.Agent.Silent {
-			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+			return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 				Message: fmt.Sprintf("address %s: the agent of node %s, its active gateway, does not report (ovnkube-slb node "+
 					"--enable-l2)", vip.Addr, node.Name)}
 		}
@@ -58,19 +58,19 @@ type rivals struct {
 }
 
 // contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
-func (v *Builder) contested(placements []place.Placement) *kube.Verdict {
+func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 	for _, placement := range placements {
 		others := v.rivals[placement.Shard]
 		if others.names == "" || placement.Reason != "" {
 			continue
 		}
 		if others.silent {
-			return &kube.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+			return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
 				Message: fmt.Sprintf("address %s: gateway %s is active, but so may be %s (L2Domain %s, shard %d): its agent does "+
 					"not report (ovnkube-slb node --enable-l2), but its kubelet does", placement.Addr, v.active[placement.Shard],
 					others.names, placement.Shard.Domain, placement.Shard.Index)}
 		}
-		return &kube.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
+		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
 			Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): %s", placement.Addr,
 				v.active[placement.Shard], others.names, placement.Shard.Domain, placement.Shard.Index, others.why)}
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/worldtest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -27,7 +27,7 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	var m decide.State
 	var cache Cache
 	programmed := map[world.Key]loop.Result{}
-	status := func(change func(*world.Snapshot)) *kube.ServiceStatus {
+	status := func(change func(*world.Snapshot)) *status.Service {
 		w := worldtest.Small(5, s)
 		w.Now = start
 		w.Cluster.NoDatabase = true

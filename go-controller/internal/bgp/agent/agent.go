@@ -56,7 +56,7 @@ type Agent struct {
 	watch   *kube.Watch
 	speaker *speaker.Speaker
 	paths   *watch.Watcher
-	status  *status
+	status  *nodeStatus
 	turn    *turn
 	changed chan struct{}
 	decided atomic.Bool

@@ -21,6 +21,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -43,8 +44,8 @@ type nodeStatuses interface {
 	Create(ctx context.Context, o *v1alpha1.BGPNodeStatus, options metav1.CreateOptions) (*v1alpha1.BGPNodeStatus, error)
 }
 
-// status maintains the node's BGPNodeStatus.
-type status struct {
+// nodeStatus maintains the node's BGPNodeStatus.
+type nodeStatus struct {
 	node   string
 	client nodeStatuses
 	facts  *kube.Facts
@@ -66,15 +67,15 @@ type status struct {
 	stopTime *metav1.Time
 }
 
-func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *status {
-	s := &status{node: node, client: client, facts: facts, read: facts.NodeStatus, calls: make(chan struct{}, 1),
+func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *nodeStatus {
+	s := &nodeStatus{node: node, client: client, facts: facts, read: facts.NodeStatus, calls: make(chan struct{}, 1),
 		stopped: make(chan struct{}, 1)}
 	s.writer = kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, s.wrote)
 	return s
 }
 
 // call triggers a check of the status.
-func (s *status) call() {
+func (s *nodeStatus) call() {
 	select {
 	case s.calls <- struct{}{}:
 	default:
@@ -82,7 +83,7 @@ func (s *status) call() {
 }
 
 // set stores the computed sessions.
-func (s *status) set(sessions []bgp.Session, off string) {
+func (s *nodeStatus) set(sessions []bgp.Session, off string) {
 	s.mu.Lock()
 	s.sessions, s.off = sessions, off
 	s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *status) set(sessions []bgp.Session, off string) {
 }
 
 // run writes the status until the context ends.
-func (s *status) run(ctx context.Context) {
+func (s *nodeStatus) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.writer.Run(ctx) })
@@ -111,20 +112,20 @@ func (s *status) run(ctx context.Context) {
 			again.Reset(createPause)
 			continue
 		}
-		s.writer.Set(map[string]kube.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
+		s.writer.Set(map[string]status.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
 	}
 }
 
 // stop writes the last report. It returns when the report is written, or after stopTimeout: the daemon ends anyway. run
 // must be running.
-func (s *status) stop(ctx context.Context) {
+func (s *nodeStatus) stop(ctx context.Context) {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
 	if _, there := s.read(s.node); !there {
 		return
 	}
-	s.writer.Set(map[string]kube.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
+	s.writer.Set(map[string]status.Merge[*v1alpha1.BGPNodeStatus]{s.node: s.merge})
 	late := time.NewTimer(stopTimeout)
 	defer late.Stop()
 	select {
@@ -136,7 +137,7 @@ func (s *status) stop(ctx context.Context) {
 }
 
 // wrote notices that the last report is written.
-func (s *status) wrote(_, is *v1alpha1.BGPNodeStatus) {
+func (s *nodeStatus) wrote(_, is *v1alpha1.BGPNodeStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopTime != nil && s.stopTime.Equal(is.Status.StopTime) {
@@ -148,7 +149,7 @@ func (s *status) wrote(_, is *v1alpha1.BGPNodeStatus) {
 }
 
 // ensure creates the object, owned by its Node. The object appears in the cache some time later and is written then.
-func (s *status) ensure(ctx context.Context) error {
+func (s *nodeStatus) ensure(ctx context.Context) error {
 	if _, there := s.read(s.node); there {
 		return nil
 	}
@@ -170,7 +171,7 @@ func (s *status) ensure(ctx context.Context) error {
 }
 
 // merge returns the current report, and false if the object already contains it.
-func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
+func (s *nodeStatus) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
@@ -199,7 +200,7 @@ func (s *status) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.B
 
 // last returns the last report. The sessions end with the daemon. Those with graceful restart stay Established in it,
 // because routers keep their routes until the next daemon is there (GracefulRestartTime).
-func (s *status) last(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
+func (s *nodeStatus) last(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
 	if s.stopTime == nil {
 		s.stopTime = second(now)
 	}

@@ -22,7 +22,7 @@ import (
 
 // written is a status, the last object written and the current time.
 type written struct {
-	status
+	nodeStatus
 	have *v1alpha1.BGPNodeStatus
 	now  time.Time
 }
@@ -221,7 +221,8 @@ func (hung) UpdateStatus(ctx context.Context, _ *v1alpha1.BGPNodeStatus, _ metav
 func TestLastReportDoesNotKeepTheDaemonFromEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(string) (*v1alpha1.BGPNodeStatus, bool) { return &v1alpha1.BGPNodeStatus{}, true }
-		s := &status{node: "n1", read: read, states: func() []speaker.State { return nil }, stopped: make(chan struct{}, 1),
+		s := &nodeStatus{node: "n1", read: read, states: func() []speaker.State { return nil },
+			stopped: make(chan struct{}, 1),
 			writer: kube.NewObjectWriter("BGPNodeStatus", hung{}, read, func(string, error) {}, nil)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package status
 
 import (
 	"encoding/json"
@@ -59,7 +59,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 		{"none", ipam.PoolUsage{Available4: 1}, true},
 		{"still none", ipam.PoolUsage{Available4: 1}, false},
 	} {
-		got, changed := PoolStatus(nil, step.use, carried(), nil)(pool, now)
+		got, changed := Pool(nil, step.use, carried(), nil)(pool, now)
 		if changed != step.changed {
 			t.Fatalf("%s: changed %t, want %t", step.name, changed, step.changed)
 		}
@@ -79,7 +79,7 @@ func TestPoolStatusKeepsLeases(t *testing.T) {
 
 func TestExhaustedPoolReportsCooldowns(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
-	got, _ := PoolStatus(nil, ipam.PoolUsage{Assigned4: 3, Cooldown4: 2, Cooldown6: 1}, carried(), nil)(pool, time.Now())
+	got, _ := Pool(nil, ipam.PoolUsage{Assigned4: 3, Cooldown4: 2, Cooldown6: 1}, carried(), nil)(pool, time.Now())
 	ready := got.Status.Conditions[1]
 	want := "all addresses are in use: 3 IPv4, 0 IPv6; in cooldown (spec.reuseDelay): 2 IPv4, 1 IPv6"
 	if ready.Message != want || ready.Reason != v1alpha1.ReasonExhausted {
@@ -98,7 +98,7 @@ func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 		use.Leases = append(use.Leases, world.Lease{Addr: addr, Service: world.Key{Namespace: long, Name: long},
 			Released: time.Unix(1_800_000_000, 0)})
 	}
-	pool, _ := PoolStatus(nil, use, carried(), nil)(&v1alpha1.IPAddressPool{}, time.Now())
+	pool, _ := Pool(nil, use, carried(), nil)(&v1alpha1.IPAddressPool{}, time.Now())
 	if n := len(pool.Status.Leases); n != v1alpha1.MaxLeases {
 		t.Errorf("%d leases, want the first %d", n, v1alpha1.MaxLeases)
 	}
@@ -110,7 +110,7 @@ func TestLeaseSizeFitsEtcdLimit(t *testing.T) {
 		t.Errorf("%d bytes, more than %d", len(text), most)
 	}
 	t.Logf("%d leases take %d bytes at most", len(pool.Status.Leases), len(text))
-	if _, changed := PoolStatus(nil, use, carried(), nil)(kept(t, pool), time.Now()); changed {
+	if _, changed := Pool(nil, use, carried(), nil)(kept(t, pool), time.Now()); changed {
 		t.Error("what is not listed makes the next write differ")
 	}
 }
@@ -135,7 +135,7 @@ func TestPoolReportsMissingGateway(t *testing.T) {
 		{"exhausted, too", ipam.PoolUsage{Assigned4: 1}, not, v1alpha1.ReasonExhausted},
 		{"attached", ipam.PoolUsage{Available4: 1}, carried(), v1alpha1.ReasonReady},
 	} {
-		got, changed := PoolStatus(nil, step.use, step.way, nil)(pool, time.Now())
+		got, changed := Pool(nil, step.use, step.way, nil)(pool, time.Now())
 		if changed != (step.want != "") {
 			t.Fatalf("%s: changed %t", step.name, changed)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package status
 
 import (
 	"net/netip"
@@ -15,18 +15,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// maxMessageLength is the maximum length of the message of a condition or an Event. The API server accepts 32768 bytes
-// in a condition and 1024 in an Event.
-const maxMessageLength = 1024
-
-// Verdict is the desired content of a condition.
-type Verdict struct {
-	Status          metav1.ConditionStatus
-	Reason, Message string
-}
-
-// ServiceStatus is the desired status of a Service.
-type ServiceStatus struct {
+// Service is the desired status of a Service.
+type Service struct {
 	// UID is the UID of the object that the status is meant for. Another object of the same name is not written.
 	UID string
 	// PreviousAddrs and PreviousHosts are the addresses and host names that the status contained when this was decided.
@@ -50,7 +40,7 @@ type ServiceStatus struct {
 	Release bool
 }
 
-func (s *ServiceStatus) equal(o *ServiceStatus) bool {
+func (s *Service) Equal(o *Service) bool {
 	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress &&
 		s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
 		slices.Equal(s.PreviousAddrs, o.PreviousAddrs) && slices.Equal(s.PreviousHosts, o.PreviousHosts) &&
@@ -58,10 +48,8 @@ func (s *ServiceStatus) equal(o *ServiceStatus) bool {
 		s.ListsExternal == o.ListsExternal && sameVerdict(s.Announced, o.Announced)
 }
 
-func sameVerdict(a, b *Verdict) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// expects reports whether the addresses and host names in the status of an object were known when this was decided.
-func (s *ServiceStatus) expects(have *corev1.Service) bool {
+// Expects reports whether the addresses and host names in the status of an object were known when this was decided.
+func (s *Service) Expects(have *corev1.Service) bool {
 	if s.Release {
 		return true
 	}
@@ -72,8 +60,8 @@ func (s *ServiceStatus) expects(have *corev1.Service) bool {
 	return len(assigned) == 0 || slices.Equal(assigned, s.PreviousAddrs) || slices.Equal(assigned, s.Addrs)
 }
 
-// merged returns the object with the desired status, and false if it has that status already.
-func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Service, bool) {
+// Merged returns the object with the desired status, and false if it has that status already.
+func (s *Service) Merged(have *corev1.Service, now time.Time) (*corev1.Service, bool) {
 	if s.Release {
 		return released(have)
 	}
@@ -87,14 +75,14 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 
 	conditions := slices.Clone(have.Status.Conditions)
 	changed := ingress != nil
-	changed = s.Allocated.set(&conditions, v1alpha1.ConditionAllocated, now) || changed
+	changed = s.Allocated.Set(&conditions, v1alpha1.ConditionAllocated, now) || changed
 	if s.ListsExternal {
 		changed = meta.SetStatusCondition(&conditions, s.externalIPs(now)) || changed
 	} else {
 		changed = meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionExternalIPs) || changed
 	}
 	if announced != nil {
-		changed = announced.set(&conditions, v1alpha1.ConditionAnnounced, now) || changed
+		changed = announced.Set(&conditions, v1alpha1.ConditionAnnounced, now) || changed
 	}
 	if !changed {
 		return nil, false
@@ -107,9 +95,12 @@ func (s *ServiceStatus) merged(have *corev1.Service, now time.Time) (*corev1.Ser
 	return out, true
 }
 
+// ChangesIngress reports whether the entries in the status of an object differ from the desired ones.
+func (s *Service) ChangesIngress(have *corev1.Service) bool { return s.ingress(have) != nil }
+
 // ingress returns the entries to write, nil if the present ones are right. An API server before Kubernetes 1.30 drops
 // ipMode; later ones add it where it is absent.
-func (s *ServiceStatus) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
+func (s *Service) ingress(have *corev1.Service) []corev1.LoadBalancerIngress {
 	if s.LeaveIngress {
 		return nil
 	}
@@ -139,7 +130,7 @@ func sameEntry(a, b corev1.LoadBalancerIngress) bool {
 
 // externalIPs returns the condition from which a restarted controller reads which Service these addresses belong to.
 // Its message is not truncated: package convert limits the length of all addresses of spec.externalIPs.
-func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
+func (s *Service) externalIPs(now time.Time) metav1.Condition {
 	if len(s.External) == 0 {
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonNoneHeld,
 			"no address of spec.externalIPs belongs to the Service; see " +
@@ -151,19 +142,6 @@ func (s *ServiceStatus) externalIPs(now time.Time) metav1.Condition {
 	c.Message = convert.ListExternalIPs(s.External)
 	return c
 }
-
-// set writes the verdict to a list of conditions and reports whether that changed it.
-func (v Verdict) set(conditions *[]metav1.Condition, kind string, now time.Time) bool {
-	return meta.SetStatusCondition(conditions, v.condition(kind, 0, now))
-}
-
-func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: v.Status, Reason: v.Reason, Message: Truncate(v.Message),
-		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
-}
-
-// Truncate returns a message that fits in a condition and in an Event.
-func Truncate(message string) string { return convert.Truncate(message, maxMessageLength) }
 
 // released removes our conditions and the addresses that we allocated. Addresses of another controller, added or
 // replaced, are kept.

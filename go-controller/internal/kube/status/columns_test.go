@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package status
 
 import (
 	"strings"
@@ -34,7 +34,7 @@ func TestColumnsFollowTheSpec(t *testing.T) {
 	pool := &v1alpha1.IPAddressPool{}
 	for _, addresses := range [][]v1alpha1.AddressRange{{"10.50.0.0/24", "fd00:50::/64"}, {"10.60.0.0/24"}} {
 		pool.Spec.Addresses = addresses
-		merge := PoolStatus(nil, ipam.PoolUsage{}, carried(), nil)
+		merge := Pool(nil, ipam.PoolUsage{}, carried(), nil)
 		next, changed := merge(pool, time.Now())
 		if want := column(addresses, same); !changed || next.Status.Addresses != want {
 			t.Fatalf("changed %t: %+v, want addresses %q", changed, next, want)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package status
 
 import (
 	"net/netip"
@@ -23,8 +23,8 @@ var (
 	announcedVerdict = Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n1"}
 )
 
-func status(addrs ...string) *ServiceStatus {
-	s := &ServiceStatus{Allocated: Verdict{metav1.ConditionTrue, v1alpha1.ReasonAllocated, "from pool lan"},
+func desired(addrs ...string) *Service {
+	s := &Service{Allocated: Verdict{metav1.ConditionTrue, v1alpha1.ReasonAllocated, "from pool lan"},
 		Announced: &announcedVerdict}
 	for _, a := range addrs {
 		s.Addrs = append(s.Addrs, netip.MustParseAddr(a))
@@ -33,10 +33,10 @@ func status(addrs ...string) *ServiceStatus {
 	return s
 }
 
-func write(t *testing.T, s *ServiceStatus, have *corev1.Service, now time.Time) *corev1.Service {
+func write(t *testing.T, s *Service, have *corev1.Service, now time.Time) *corev1.Service {
 	t.Helper()
 	before := have.DeepCopy()
-	next, changed := s.merged(have, now)
+	next, changed := s.Merged(have, now)
 	if !changed {
 		t.Fatal("nothing to write")
 	}
@@ -56,8 +56,8 @@ func condition(t *testing.T, s *corev1.Service, kind string) metav1.Condition {
 }
 
 func TestSameStatusIsNotWrittenAgain(t *testing.T) {
-	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
-	if _, changed := status("10.0.0.1", "fd00::1").merged(have, later); changed {
+	have := write(t, desired("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
+	if _, changed := desired("10.0.0.1", "fd00::1").Merged(have, later); changed {
 		t.Error("the same status is written again")
 	}
 }
@@ -66,7 +66,7 @@ func TestIngressListsPortsOnRequest(t *testing.T) {
 	have := &corev1.Service{}
 	have.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP},
 		{Port: 53, Protocol: corev1.ProtocolUDP}}
-	want := status("10.0.0.1", "fd00::1")
+	want := desired("10.0.0.1", "fd00::1")
 	want.ListPorts = true
 	have = write(t, want, have, early)
 	ingress := have.Status.LoadBalancer.Ingress
@@ -74,7 +74,7 @@ func TestIngressListsPortsOnRequest(t *testing.T) {
 		ingress[0].Ports[1].Protocol != corev1.ProtocolUDP || len(ingress[1].Ports) != 0 {
 		t.Errorf("ingress: %+v", ingress)
 	}
-	if _, changed := want.merged(have, later); changed {
+	if _, changed := want.Merged(have, later); changed {
 		t.Error("the same status is written again")
 	}
 	want.ListPorts = false
@@ -87,7 +87,7 @@ func TestIngressHasIPMode(t *testing.T) {
 	proxy := corev1.LoadBalancerIPModeProxy
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1", IPMode: &proxy}}
-	next := write(t, status("10.0.0.1"), have, early)
+	next := write(t, desired("10.0.0.1"), have, early)
 	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IPMode == nil ||
 		*got[0].IPMode != corev1.LoadBalancerIPModeVIP {
 		t.Errorf("ingress: %+v", got)
@@ -95,19 +95,19 @@ func TestIngressHasIPMode(t *testing.T) {
 }
 
 func TestStatusIsNotWrittenAgainIfServerDropsIPMode(t *testing.T) {
-	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	have := write(t, desired("10.0.0.1"), &corev1.Service{}, early)
 	have.Status.LoadBalancer.Ingress[0].IPMode = nil
-	if next, changed := status("10.0.0.1").merged(have, later); changed {
+	if next, changed := desired("10.0.0.1").Merged(have, later); changed {
 		t.Errorf("written again: %+v", next.Status)
 	}
 }
 
 func TestChangedReasonKeepsTransitionTime(t *testing.T) {
-	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	have := write(t, desired("10.0.0.1"), &corev1.Service{}, early)
 	foreign := metav1.Condition{Type: "example.org/Other", Status: metav1.ConditionTrue}
 	have.Status.Conditions = append(have.Status.Conditions, foreign)
 
-	s := status("10.0.0.1")
+	s := desired("10.0.0.1")
 	s.Announced = &Verdict{metav1.ConditionTrue, v1alpha1.ReasonAnnounced, "on gateway n2"}
 	next := write(t, s, have, later)
 	if got := condition(t, next, v1alpha1.ConditionAnnounced); got.Message != "on gateway n2" ||
@@ -125,7 +125,7 @@ func TestChangedReasonKeepsTransitionTime(t *testing.T) {
 }
 
 func TestUnknownFieldsAreKept(t *testing.T) {
-	unknown := status("10.0.0.1")
+	unknown := desired("10.0.0.1")
 	unknown.Announced = nil
 	first := write(t, unknown, &corev1.Service{}, early)
 	if got := condition(t, first, v1alpha1.ConditionAnnounced); got.Status != metav1.ConditionUnknown ||
@@ -133,11 +133,11 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 		t.Errorf("of a new address: %+v", got)
 	}
 
-	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
-	if _, changed := unknown.merged(have, later); changed {
+	have := write(t, desired("10.0.0.1"), &corev1.Service{}, early)
+	if _, changed := unknown.Merged(have, later); changed {
 		t.Error("what was announced is taken back although the address is the same")
 	}
-	moved := status("10.0.0.2")
+	moved := desired("10.0.0.2")
 	moved.Announced = nil
 	if got := condition(t, write(t, moved, have, later),
 		v1alpha1.ConditionAnnounced); got.Reason != v1alpha1.ReasonProgramming {
@@ -146,34 +146,34 @@ func TestUnknownFieldsAreKept(t *testing.T) {
 }
 
 func TestLongMessagesAreTruncated(t *testing.T) {
-	s := status("10.0.0.1")
+	s := desired("10.0.0.1")
 	s.Allocated.Message = strings.Repeat("x", 40000)
 	have := write(t, s, &corev1.Service{}, early)
 	if got := condition(t, have, v1alpha1.ConditionAllocated); len(got.Message) != maxMessageLength {
 		t.Errorf("%d bytes, want %d", len(got.Message), maxMessageLength)
 	}
-	if _, changed := s.merged(have, later); changed {
+	if _, changed := s.Merged(have, later); changed {
 		t.Error("a cut message is written again")
 	}
 }
 
 func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
-	have := write(t, status("10.0.0.1"), &corev1.Service{}, early)
+	have := write(t, desired("10.0.0.1"), &corev1.Service{}, early)
 	have.Status.Conditions = append(have.Status.Conditions, metav1.Condition{Type: "example.org/Other"})
-	next := write(t, &ServiceStatus{Release: true}, have, later)
+	next := write(t, &Service{Release: true}, have, later)
 	if len(next.Status.LoadBalancer.Ingress) != 0 || len(next.Status.Conditions) != 1 {
 		t.Errorf("status: %+v", next.Status)
 	}
-	if _, changed := (&ServiceStatus{Release: true}).merged(next, later); changed {
+	if _, changed := (&Service{Release: true}).Merged(next, later); changed {
 		t.Error("released twice")
 	}
 
 	// The ingress of a Service to which we never allocated an address belongs to another controller.
-	waits := status()
+	waits := desired()
 	waits.Allocated.Status = metav1.ConditionFalse
 	have = write(t, waits, &corev1.Service{}, early)
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	if next := write(t, &ServiceStatus{Release: true}, have, later); len(next.Status.LoadBalancer.Ingress) != 1 {
+	if next := write(t, &Service{Release: true}, have, later); len(next.Status.LoadBalancer.Ingress) != 1 {
 		t.Errorf("status: %+v", next.Status)
 	}
 }
@@ -181,9 +181,9 @@ func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
 // The controller of the Service's new class wrote first: only the addresses that we allocated are removed.
 func TestReleaseKeepsAnotherControllersIngress(t *testing.T) {
 	theirs := []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {Hostname: "lb.example.org"}}
-	have := write(t, status("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
+	have := write(t, desired("10.0.0.1", "fd00::1"), &corev1.Service{}, early)
 	have.Status.LoadBalancer.Ingress = append(have.Status.LoadBalancer.Ingress[:1:1], theirs...)
-	next := write(t, &ServiceStatus{Release: true}, have, later)
+	next := write(t, &Service{Release: true}, have, later)
 	if got := next.Status.LoadBalancer.Ingress; !slices.EqualFunc(got, theirs, sameIngress) ||
 		len(next.Status.Conditions) != 0 {
 		t.Errorf("ingress %+v, conditions %+v", got, next.Status.Conditions)
@@ -197,13 +197,13 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 func TestForeignIngressIsKept(t *testing.T) {
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	refused := status()
+	refused := desired()
 	refused.LeaveIngress, refused.Allocated.Status = true, metav1.ConditionFalse
 	next := write(t, refused, have, early)
 	if got := next.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != "192.0.2.1" {
 		t.Errorf("ingress: %+v", got)
 	}
-	if _, changed := refused.merged(next, later); changed {
+	if _, changed := refused.Merged(next, later); changed {
 		t.Error("the same status is written again")
 	}
 }
@@ -212,18 +212,18 @@ func TestForeignIngressIsKept(t *testing.T) {
 func TestNewHostNameAwaitsDecision(t *testing.T) {
 	have := &corev1.Service{}
 	have.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.example.org"}}
-	s := status("10.0.0.1")
-	if s.expects(have) {
+	s := desired("10.0.0.1")
+	if s.Expects(have) {
 		t.Error("the status may be written over a host name that appeared since")
 	}
-	if s.PreviousHosts = []string{"lb.example.org"}; !s.expects(have) {
+	if s.PreviousHosts = []string{"lb.example.org"}; !s.Expects(have) {
 		t.Error("the status may not be written over the host name that was known")
 	}
 }
 
 // The next controller reads the external addresses from the condition.
 func TestExternalIPsKeepTheirSpelling(t *testing.T) {
-	s := status("10.0.0.1")
+	s := desired("10.0.0.1")
 	s.ListsExternal = true
 	next := write(t, s, &corev1.Service{}, early)
 	if got := condition(t, next, v1alpha1.ConditionExternalIPs); got.Status != metav1.ConditionFalse {

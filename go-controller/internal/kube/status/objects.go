@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package status
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,52 +16,13 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// Verdicts are conditions by their type.
-type Verdicts map[string]Verdict
+// Merge returns the object with the desired status, and false if it has that status already. It does not change have.
+type Merge[T any] func(have T, now time.Time) (T, bool)
 
-// set writes all verdicts, ordered by type, and reports whether that changed anything.
-func (v Verdicts) set(conditions *[]metav1.Condition, generation int64, now time.Time) bool {
-	changed := false
-	for _, kind := range sortedKeys(v) {
-		changed = meta.SetStatusCondition(conditions, v[kind].condition(kind, generation, now)) || changed
-	}
-	return changed
-}
-
-// Accepted returns the verdict on an object with these problems, which prevent its use, and remarks, which do not.
-func Accepted(problems, remarks []string) Verdict {
-	switch {
-	case len(problems) > 0:
-		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalid, strings.Join(problems, "; ")}
-	case len(remarks) > 0:
-		return Verdict{metav1.ConditionTrue, v1alpha1.ReasonPartlyUsable, strings.Join(remarks, "; ")}
-	}
-	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the object is valid"}
-}
-
-// FindingsCondition returns the verdict on an object with these findings. The reason is that of the first fatal
-// finding, or of the first finding if none is fatal.
-func FindingsCondition(list []world.Finding) Verdict {
-	if len(list) == 0 {
-		return Accepted(nil, nil)
-	}
-	first, status := list[0], metav1.ConditionTrue
-	if i := slices.IndexFunc(list, func(f world.Finding) bool { return f.Fatal }); i >= 0 {
-		first, status = list[i], metav1.ConditionFalse
-	}
-	messages := []string{first.Message}
-	for _, f := range list {
-		if f.Message != first.Message {
-			messages = append(messages, f.Message)
-		}
-	}
-	return Verdict{status, first.Reason, strings.Join(messages, "; ")}
-}
-
-// PoolStatus returns a Merge that sets the status of a pool. announced is the verdict on whether its addresses can be
+// Pool returns a Merge that sets the status of a pool. announced is the verdict on whether its addresses can be
 // announced: True, False with the reason, or Unknown. If it is Unknown, a condition that would depend on it is not
 // changed. mode is nil if there is nothing to report about the mode.
-func PoolStatus(problems []string, use ipam.PoolUsage, announced Verdict,
+func Pool(problems []string, use ipam.PoolUsage, announced Verdict,
 	mode *Verdict) Merge[*v1alpha1.IPAddressPool] {
 	return func(have *v1alpha1.IPAddressPool, now time.Time) (*v1alpha1.IPAddressPool, bool) {
 		status := v1alpha1.IPAddressPoolStatus{
@@ -154,10 +114,10 @@ func exhausted(use ipam.PoolUsage) string {
 	return fmt.Sprintf("all addresses are in use: %d IPv4, %d IPv6", use.Assigned4, use.Assigned6)
 }
 
-// DomainStatus returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a
+// Domain returns a Merge that sets the status of a domain. verdicts are its conditions; a condition without a
 // verdict is not changed. Which nodes are gateways of shards, and therefore which nodes are excluded, depends on OVN.
 // Unless known is set, only the conditions and the column of the subnets are changed.
-func DomainStatus(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
+func Domain(status v1alpha1.L2DomainStatus, verdicts Verdicts, known bool) Merge[*v1alpha1.L2Domain] {
 	return func(have *v1alpha1.L2Domain, now time.Time) (*v1alpha1.L2Domain, bool) {
 		next := status
 		if !known {
