@@ -49,7 +49,7 @@ func TestWaitEndsWithItsState(t *testing.T) {
 			t.Errorf("event %d, want 7", got)
 		}
 		await.True(t, "two seconds have passed", func() bool { return time.Since(start) >= 2*ready })
-		if took := time.Since(start); took < 2*ready || took > 3*ready {
+		if took := time.Since(start); took < 2*ready || took > 2*ready+ready/4 {
 			t.Errorf("waited until %s, want %s", took, 2*ready)
 		}
 	})
