@@ -28,7 +28,7 @@ type Clients struct {
 	// NetworkConfigs and NetworkOperators are OpenShift's kinds, which other clusters do not have.
 	NetworkConfigs, NetworkOperators dynamic.ResourceInterface
 	// FRR are those for the kinds of frr-k8s in FRRNamespace, or nil if it is not used.
-	FRR          *frr.Clients
+	FRR          *FRRClients
 	FRRNamespace string
 }
 
@@ -43,7 +43,7 @@ func (c *Clients) UseFRR(config *rest.Config, namespace string) error {
 // ReadFRR adds clients for the kinds of frr-k8s in a namespace, all if it is empty.
 func (c *Clients) ReadFRR(config *rest.Config, namespace string) error {
 	var err error
-	if c.FRR, err = frr.NewClients(config, namespace); err != nil {
+	if c.FRR, err = NewFRRClients(config, namespace); err != nil {
 		return fmt.Errorf("client for %s: %w", frr.GroupVersion(), err)
 	}
 	c.FRRNamespace = namespace

@@ -28,7 +28,7 @@ const webhookDenied = "denied the request"
 
 // FRRWriter makes the FRRConfigurations of ours as desired.
 type FRRWriter struct {
-	clients *frr.Clients
+	clients *FRRClients
 	facts   *Facts
 	wrote   Wrote
 	wake    chan struct{}

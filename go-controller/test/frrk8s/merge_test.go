@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/frrk8s/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
@@ -50,7 +51,7 @@ const objects = `
 // node is a node on which the controller of frr-k8s runs, without FRR: it only writes FRR's configuration.
 type node struct {
 	configurations dynamic.ResourceInterface
-	states         *frr.Clients
+	states         *kube.FRRClients
 	config         string // the file with FRR's configuration
 }
 
@@ -207,7 +208,7 @@ func start(t *testing.T, dir, manifests string) *node {
 	}
 	config := s.Plane.RESTConfig()
 	config.QPS = -1
-	states, err := frr.NewClients(config, namespace)
+	states, err := kube.NewFRRClients(config, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

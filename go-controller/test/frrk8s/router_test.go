@@ -19,6 +19,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	kubefrr "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/frrk8s/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
@@ -192,7 +193,7 @@ func (s *fabric) refuseForeign(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), &foreign); err != nil {
 		t.Fatal(err)
 	}
-	clients, err := kubefrr.NewClients(s.Plane.RESTConfig(), site.Namespace)
+	clients, err := kube.NewFRRClients(s.Plane.RESTConfig(), site.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

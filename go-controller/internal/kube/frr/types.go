@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frr has the kinds of frr-k8s as API objects, limited to the fields that are used, clients for them, and their
-// conversion to facts.
+// Package frr has the kinds of frr-k8s as API objects, limited to the fields that are used, and their conversion to
+// facts.
 //
 // Invariants:
 //   - An object is ours if it has the label frrapi.LabelPeer. Only such objects are written and deleted.
@@ -14,9 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/gentype"
-	"k8s.io/client-go/rest"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 )
@@ -128,15 +125,6 @@ func (s *SessionState) DeepCopyObject() runtime.Object { return copied(s) }
 // DeepCopyObject implements runtime.Object.
 func (l *SessionStateList) DeepCopyObject() runtime.Object { return copied(l) }
 
-// Clients are the clients for the kinds of frr-k8s.
-type Clients struct {
-	Configurations *gentype.ClientWithList[*Configuration, *ConfigurationList]
-	NodeStates     *gentype.ClientWithList[*NodeState, *NodeStateList]
-	SessionStates  *gentype.ClientWithList[*SessionState, *SessionStateList]
-	// RouteAdvertisements are those of OVN-Kubernetes, which have no namespace.
-	RouteAdvertisements *gentype.ClientWithList[*RouteAdvertisements, *RouteAdvertisementsList]
-}
-
 // The resources of frr-k8s, as in paths.
 const (
 	Configurations = "frrconfigurations"
@@ -151,47 +139,3 @@ func GroupVersion() schema.GroupVersion {
 
 // KindConfiguration is the kind of a Configuration.
 const KindConfiguration = "FRRConfiguration"
-
-// NewClients returns clients for objects of a namespace, or of all with an empty one.
-func NewClients(config *rest.Config, namespace string) (*Clients, error) {
-	scheme, version := runtime.NewScheme(), GroupVersion()
-	scheme.AddKnownTypeWithName(version.WithKind(KindConfiguration), &Configuration{})
-	scheme.AddKnownTypeWithName(version.WithKind(KindConfiguration+"List"), &ConfigurationList{})
-	scheme.AddKnownTypeWithName(version.WithKind("FRRNodeState"), &NodeState{})
-	scheme.AddKnownTypeWithName(version.WithKind("FRRNodeStateList"), &NodeStateList{})
-	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionState"), &SessionState{})
-	scheme.AddKnownTypeWithName(version.WithKind("BGPSessionStateList"), &SessionStateList{})
-	ovnk := RouteAdvertisementsResource().GroupVersion()
-	scheme.AddKnownTypeWithName(ovnk.WithKind("RouteAdvertisements"), &RouteAdvertisements{})
-	scheme.AddKnownTypeWithName(ovnk.WithKind("RouteAdvertisementsList"), &RouteAdvertisementsList{})
-	client, err := restClient(config, version, scheme)
-	if err != nil {
-		return nil, err
-	}
-	ovnkClient, err := restClient(config, ovnk, scheme)
-	if err != nil {
-		return nil, err
-	}
-	codec := runtime.NewParameterCodec(scheme)
-	return &Clients{
-		Configurations: gentype.NewClientWithList(Configurations, client, codec, namespace,
-			func() *Configuration { return &Configuration{} }, func() *ConfigurationList { return &ConfigurationList{} }),
-		NodeStates: gentype.NewClientWithList(NodeStates, client, codec, "",
-			func() *NodeState { return &NodeState{} }, func() *NodeStateList { return &NodeStateList{} }),
-		SessionStates: gentype.NewClientWithList(SessionStates, client, codec, namespace,
-			func() *SessionState { return &SessionState{} }, func() *SessionStateList { return &SessionStateList{} }),
-		RouteAdvertisements: gentype.NewClientWithList(RouteAdvertisementsResource().Resource, ovnkClient, codec, "",
-			func() *RouteAdvertisements { return &RouteAdvertisements{} },
-			func() *RouteAdvertisementsList { return &RouteAdvertisementsList{} }),
-	}, nil
-}
-
-func restClient(config *rest.Config, version schema.GroupVersion, scheme *runtime.Scheme) (*rest.RESTClient, error) {
-	metav1.AddToGroupVersion(scheme, version)
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &version
-	config.APIPath = "/apis"
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
-}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	frrk8s "github.com/ovnkube-slb/ovnkube-slb/go-controller/test/frrk8s/site"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
@@ -90,12 +91,12 @@ func (s *site) compareFRRK8s(ctx context.Context, r *result) (err error) {
 }
 
 // startFRRK8s starts an API server and frr-k8s on the node, and waits for its session with the router.
-func (s *site) startFRRK8s(ctx context.Context) (*frrk8s.Site, *frr.Clients, error) {
+func (s *site) startFRRK8s(ctx context.Context) (*frrk8s.Site, *kube.FRRClients, error) {
 	c, err := frrk8s.StartPlane(ctx, frrk8s.Config{Root: ".", Dir: filepath.Join(s.dir, "frr-k8s"), Progress: os.Stderr})
 	if err != nil {
 		return c, nil, err
 	}
-	client, err := frr.NewClients(c.Plane.RESTConfig(), frrk8s.Namespace)
+	client, err := kube.NewFRRClients(c.Plane.RESTConfig(), frrk8s.Namespace)
 	if err != nil {
 		return c, nil, err
 	}
@@ -124,7 +125,7 @@ func configuration(name string, prefixes []string) *frr.Configuration {
 }
 
 // frrK8s advertises prefixes by frr-k8s, and withdraws them.
-func (s *site) frrK8s(ctx context.Context, k *kernel, n *frrk8s.Node, client *frr.Clients,
+func (s *site) frrK8s(ctx context.Context, k *kernel, n *frrk8s.Node, client *kube.FRRClients,
 	prefixes int) (f frrK8sFigure, err error) {
 	f.Prefixes = prefixes
 	var objects []*frr.Configuration
