@@ -59,7 +59,7 @@ func (s *prompt) taken() (announced metav1.ConditionStatus, writes int) {
 }
 
 // writerOf returns a writer for one Service, which has a status.
-func (s *prompt) writerOf(t *testing.T, key world.Key, now *status.Service) (w *ServiceWriter) {
+func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter) {
 	s.facts = NewFacts(convert.Options{DefaultClass: true}, Hooks{
 		Wake: func() {}, Changed: func(k world.Key) {
 			if w != nil {
@@ -93,7 +93,7 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 			r, key := rand.New(rand.NewPCG(seed, 0)), world.Key{Namespace: "shop", Name: "web"}
 			server, s := &prompt{}, allocated("10.0.0.1")
 			s.UID = "1"
-			w := server.writerOf(t, key, s)
+			w := server.writerOf(key, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() { defer close(ended); w.Run(ctx) }()

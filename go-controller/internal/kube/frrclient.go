@@ -45,11 +45,13 @@ func NewFRRClients(config *rest.Config, namespace string) (*FRRClients, error) {
 	codec := runtime.NewParameterCodec(scheme)
 	return &FRRClients{
 		Configurations: gentype.NewClientWithList(frr.Configurations, client, codec, namespace,
-			func() *frr.Configuration { return &frr.Configuration{} }, func() *frr.ConfigurationList { return &frr.ConfigurationList{} }),
+			func() *frr.Configuration { return &frr.Configuration{} },
+			func() *frr.ConfigurationList { return &frr.ConfigurationList{} }),
 		NodeStates: gentype.NewClientWithList(frr.NodeStates, client, codec, "",
 			func() *frr.NodeState { return &frr.NodeState{} }, func() *frr.NodeStateList { return &frr.NodeStateList{} }),
 		SessionStates: gentype.NewClientWithList(frr.SessionStates, client, codec, namespace,
-			func() *frr.SessionState { return &frr.SessionState{} }, func() *frr.SessionStateList { return &frr.SessionStateList{} }),
+			func() *frr.SessionState { return &frr.SessionState{} },
+			func() *frr.SessionStateList { return &frr.SessionStateList{} }),
 		RouteAdvertisements: gentype.NewClientWithList(frr.RouteAdvertisementsResource().Resource, ovnkClient, codec, "",
 			func() *frr.RouteAdvertisements { return &frr.RouteAdvertisements{} },
 			func() *frr.RouteAdvertisementsList { return &frr.RouteAdvertisementsList{} }),

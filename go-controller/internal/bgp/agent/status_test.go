@@ -223,7 +223,7 @@ func TestLastReportDoesNotKeepTheDaemonFromEnding(t *testing.T) {
 		read := func(string) (*v1alpha1.BGPNodeStatus, bool) { return &v1alpha1.BGPNodeStatus{}, true }
 		s := &nodeStatus{node: "n1", read: read, states: func() []speaker.State { return nil },
 			stopped: make(chan struct{}, 1),
-			writer: kube.NewObjectWriter("BGPNodeStatus", hung{}, read, func(string, error) {}, nil)}
+			writer:  kube.NewObjectWriter("BGPNodeStatus", hung{}, read, func(string, error) {}, nil)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })

@@ -40,6 +40,7 @@ type Service struct {
 	Release bool
 }
 
+// Equal reports whether two statuses are written alike.
 func (s *Service) Equal(o *Service) bool {
 	return s == o || s.UID == o.UID && s.Release == o.Release && s.LeaveIngress == o.LeaveIngress &&
 		s.ListPorts == o.ListPorts && s.Allocated == o.Allocated &&
