@@ -122,11 +122,7 @@ func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
 		return nil
 	}
 	ads := l.byPool[l.allocation.PoolOf(a)]
-	refuses := func(ad *world.Advertisement) bool {
-		return len(ad.Services) > 0 && !slices.ContainsFunc(ad.Services, func(sel world.Selector) bool {
-			return sel.Matches(s.Labels)
-		})
-	}
+	refuses := func(ad *world.Advertisement) bool { return !world.Selects(ad.Services, s.Labels) }
 	if !slices.ContainsFunc(ads, refuses) {
 		return ads
 	}

@@ -138,7 +138,7 @@ func (p *path) addRetained() {
 	var lost []string
 	for _, a := range p.asked() {
 		if pool := p.allocation.PoolOf(a); pool == "" && !p.unread("l2domains") {
-			shard, configured := p.layout.ConfiguredShardOf(pool, a)
+			shard, configured := p.layout.ConfiguredShardFor(p.service.Labels, pool, a)
 			if !configured {
 				lost = append(lost, a.String())
 				continue

@@ -152,7 +152,7 @@ func (p *path) familyWithoutRange(addrs []netip.Addr) world.Family {
 // empty if there is none. The domain is empty if the client is not known, or on the segments of all addresses.
 func (p *path) nextHop(from netip.Addr) (domain, gateway string) {
 	for _, a := range p.addrs() {
-		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
+		id, ok := p.layout.ConfiguredShardFor(p.service.Labels, p.allocation.PoolOf(a), a)
 		d := objects.Named(p.objects.Domains, id.Domain)
 		if !ok || d == nil || !from.IsValid() || a.Is4() != from.Is4() || p.world.Cluster.OpenShiftSDN ||
 			slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, from) }) {

@@ -152,7 +152,7 @@ func (p *path) controllerLog() string {
 func (p *path) gateways() []*world.Node {
 	var list []*world.Node
 	for _, a := range p.asked() {
-		id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
+		id, ok := p.layout.ConfiguredShardFor(p.service.Labels, p.allocation.PoolOf(a), a)
 		d := objects.Named(p.objects.Domains, id.Domain)
 		if !ok || d == nil {
 			continue

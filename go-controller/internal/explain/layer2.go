@@ -22,10 +22,14 @@ import (
 // addDomain adds the L2Domain of an address and, if it announces the address, shard and gateway.
 func (p *path) addDomain(a netip.Addr) {
 	pool := p.allocation.PoolOf(a)
-	shard, configured := p.layout.ConfiguredShardOf(pool, a)
+	shard, configured := p.layout.ConfiguredShardFor(p.service.Labels, pool, a)
 	reason, message, command := "", "", ""
 	d := objects.Named(p.objects.Domains, shard.Domain)
+	left, text := p.layout.NotSelecting(p.service.Labels, pool, a)
 	switch {
+	case left != "":
+		shard.Domain, reason, message = left, v1alpha1.ReasonServiceNotSelected, mentioning(a, text)
+		command = printable.Command("kubectl edit l2domain %s   # spec.serviceSelectors", left)
 	case !configured:
 		why, text := p.layout.Idle(pool)
 		if c := p.verdictOn(a, string(why)); c != nil && why != place.ReasonNoDomain {
@@ -62,7 +66,7 @@ func (p *path) addDomain(a netip.Addr) {
 			Message: message + "; a BGPAdvertisement selects it"})
 		return
 	}
-	if reason == v1alpha1.ReasonNoDomain {
+	if reason == v1alpha1.ReasonNoDomain || reason == v1alpha1.ReasonServiceNotSelected {
 		message += ", and no BGPAdvertisement selects it"
 	}
 	p.broken(LinkDomain, shard.Domain, reason, message, command)

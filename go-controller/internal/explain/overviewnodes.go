@@ -83,7 +83,7 @@ func (v *overview) announces(id world.ShardID) bool {
 	return slices.ContainsFunc(v.objects.Services, func(s *corev1.Service) bool {
 		return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) &&
 			slices.ContainsFunc(convert.Assigned(s), func(a netip.Addr) bool {
-				of, ok := v.layout.ConfiguredShardOf(v.allocation.PoolOf(a), a)
+				of, ok := v.layout.ConfiguredShardFor(s.Labels, v.allocation.PoolOf(a), a)
 				return ok && of == id
 			})
 	})

@@ -33,7 +33,7 @@ func (p *path) beyondTunnels(nodes map[string]bool) (beyond map[string]string, a
 
 // activeGateway returns the active gateway of an address according to the status of its L2Domain, or an empty string.
 func (p *path) activeGateway(a netip.Addr) string {
-	id, ok := p.layout.ConfiguredShardOf(p.allocation.PoolOf(a), a)
+	id, ok := p.layout.ConfiguredShardFor(p.service.Labels, p.allocation.PoolOf(a), a)
 	if !ok {
 		return ""
 	}

@@ -44,7 +44,7 @@ func addressesByShard(o *objects.Objects, now time.Time) map[world.ShardID][]ser
 	out := map[world.ShardID][]served{}
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {
-			if id, ok := layout.ConfiguredShardOf(allocation.PoolOf(a), a); ok {
+			if id, ok := layout.ConfiguredShardFor(s.Labels, allocation.PoolOf(a), a); ok {
 				out[id] = append(out[id], served{a, s.Key.String()})
 			}
 		}

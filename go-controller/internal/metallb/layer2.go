@@ -83,17 +83,13 @@ func (c *conversion) checkL2Advertisement(a *l2Advertisement) {
 		c.add(Warning, a.String(), "spec.interfaces", "%s: physicalNetwork determines the interface. Compare on each "+
 			"node: %s", strings.Join(in.Interfaces, ", "), bridgeCommands)
 	}
-	if len(in.ServiceSelectors) > 0 {
-		c.add(Error, a.String(), "spec.serviceSelectors", "%s: an L2Domain announces all Services of its pools. Put the "+
-			"addresses of these Services in a pool of their own, with serviceAllocation.serviceSelectors",
-			formatSelectors(in.ServiceSelectors))
-	}
 	pools, selective := c.references(a.String(), "spec.ipAddressPools", kindPool, in.IPAddressPools)
 	c.layer2Pools[a.name] = pools
 	if !selective && len(in.IPAddressPoolSelectors) == 0 {
 		c.add(Error, a.String(), "spec.ipAddressPools", "none is converted")
 	}
 	c.validSelectors(a.String(), "spec.nodeSelectors", in.NodeSelectors)
+	c.validSelectors(a.String(), "spec.serviceSelectors", in.ServiceSelectors)
 	c.validSelectors(a.String(), "spec.ipAddressPoolSelectors", in.IPAddressPoolSelectors)
 }
 
@@ -132,6 +128,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 	slices.Sort(pools)
 	c.domainPools[d.Name] = pools
 	c.selectPools(d, members, pools)
+	d.Spec.ServiceSelectors = c.serviceSelectors(d.Name, members, pools)
 	d.Spec.Gateways.Preferred = c.preferred(d.Name, members)
 	d.Spec.NodeSelectors = both(c.nodeSelectors(d.Name, members), c.speakerNodes)
 	return true
@@ -165,19 +162,11 @@ func (c *conversion) selectPools(d *v1alpha1.L2Domain, members []*l2Advertisemen
 
 // nodeSelectors returns the selectors of a domain with several advertisements: all nodes that one of them selects.
 func (c *conversion) nodeSelectors(domain string, members []*l2Advertisement) []metav1.LabelSelector {
-	var all []metav1.LabelSelector
 	var texts []string
-	every := false
+	var lists [][]metav1.LabelSelector
 	for _, a := range members {
-		every = every || len(a.spec.NodeSelectors) == 0
 		texts = append(texts, a.name+": "+formatSelectors(a.spec.NodeSelectors))
-		for _, s := range a.spec.NodeSelectors {
-			if !slices.ContainsFunc(all, func(other metav1.LabelSelector) bool {
-				return metav1.FormatLabelSelector(&s) == metav1.FormatLabelSelector(&other)
-			}) {
-				all = append(all, s)
-			}
-		}
+		lists = append(lists, a.spec.NodeSelectors)
 	}
 	for _, a := range members {
 		if formatSelectors(a.spec.NodeSelectors) != formatSelectors(members[0].spec.NodeSelectors) {
@@ -186,8 +175,49 @@ func (c *conversion) nodeSelectors(domain string, members []*l2Advertisement) []
 			break
 		}
 	}
-	if every {
-		return nil
+	return anyOf(lists)
+}
+
+// serviceSelectors returns the selectors of the Services of a domain, which has one list for all its pools: those that
+// an advertisement of the pool selects.
+func (c *conversion) serviceSelectors(domain string, members []*l2Advertisement, pools []string,
+) []metav1.LabelSelector {
+	of := map[string][]metav1.LabelSelector{}
+	for _, p := range c.pools {
+		var lists [][]metav1.LabelSelector
+		for _, a := range members {
+			if selects(a.spec.IPAddressPools, a.spec.IPAddressPoolSelectors, p) {
+				lists = append(lists, a.spec.ServiceSelectors)
+			}
+		}
+		of[p.Name] = anyOf(lists)
+	}
+	first := pools[0]
+	for _, pool := range pools[1:] {
+		if formatSelectors(of[pool]) != formatSelectors(of[first]) {
+			c.add(Error, "segment "+domain, "spec.serviceSelectors", "the L2Advertisements announce other Services of pool %s "+
+				"(%s) than of pool %s (%s). An L2Domain announces the same ones of all its pools: let a pool admit its Services "+
+				"by serviceAllocation.serviceSelectors instead", pool, formatSelectors(of[pool]), first, formatSelectors(of[first]))
+			return nil
+		}
+	}
+	return of[first]
+}
+
+// anyOf returns the selectors that match what one of the lists matches. An empty list matches everything.
+func anyOf(lists [][]metav1.LabelSelector) []metav1.LabelSelector {
+	var all []metav1.LabelSelector
+	for _, list := range lists {
+		if len(list) == 0 {
+			return nil
+		}
+		for _, s := range list {
+			if !slices.ContainsFunc(all, func(other metav1.LabelSelector) bool {
+				return metav1.FormatLabelSelector(&s) == metav1.FormatLabelSelector(&other)
+			}) {
+				all = append(all, s)
+			}
+		}
 	}
 	return all
 }

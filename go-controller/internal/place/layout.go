@@ -276,6 +276,22 @@ func (l *Layout) ConfiguredShardOf(pool string, a netip.Addr) (world.ShardID, bo
 	return d.shard(a), true
 }
 
+// ConfiguredShardFor is ConfiguredShardOf for an address of a Service with these labels. It returns false if the domain
+// does not select them.
+func (l *Layout) ConfiguredShardFor(labels map[string]string, pool string, a netip.Addr) (world.ShardID, bool) {
+	id, ok := l.ConfiguredShardOf(pool, a)
+	return id, ok && l.domain(pool, a).selects(labels)
+}
+
+// NotSelecting returns the domain that has an address and does not select Services with these labels, and a message
+// that says so; empty if it selects them.
+func (l *Layout) NotSelecting(labels map[string]string, pool string, a netip.Addr) (domain, message string) {
+	if d := l.domain(pool, a); d != nil && !d.selects(labels) {
+		return d.Spec.Name, d.notSelected()
+	}
+	return "", ""
+}
+
 // HasDomain reports whether there is an L2Domain for an address of a pool, whatever its state is.
 func (l *Layout) HasDomain(pool string, a netip.Addr) bool { return l.domain(pool, a) != nil }
 

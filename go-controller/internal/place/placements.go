@@ -40,7 +40,8 @@ type Placement struct {
 // BGP.
 func (s *Placement) OutsideLayer2() bool {
 	switch s.Reason {
-	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported, ReasonOtherServiceProxy:
+	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported, ReasonOtherServiceProxy,
+		ReasonServiceNotSelected:
 		return true
 	default:
 		return false
@@ -88,7 +89,7 @@ func (s *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.A
 			placements[i] = Placement{Addr: addr, Reason: ReasonOtherServiceProxy, Message: OtherServiceProxy(svc)}
 			continue
 		}
-		d, reason, message := s.layout.domainFor(a.PoolOf(addr), addr)
+		d, reason, message := s.layout.domainFor(svc, a.PoolOf(addr), addr)
 		if reason == "" && s.layout.primaryNetworks[svc.Key.Namespace] {
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
 				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
@@ -127,11 +128,14 @@ func (s *Placements) anchors(id world.ShardID) []netip.Prefix {
 	return anchors
 }
 
-// domainFor returns the domain that serves an address of a pool, or why none does.
-func (l *Layout) domainFor(pool string, a netip.Addr) (*Domain, Reason, string) {
+// domainFor returns the domain that serves a Service's address of a pool, or why none does.
+func (l *Layout) domainFor(s *world.Service, pool string, a netip.Addr) (*Domain, Reason, string) {
 	d := l.domain(pool, a)
 	if d == nil && pool == "" {
 		return nil, ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+	}
+	if d != nil && !d.selects(s.Labels) {
+		return nil, ReasonServiceNotSelected, d.notSelected()
 	}
 	if reason, message := d.idle(pool); reason != "" {
 		return nil, reason, message
@@ -145,6 +149,15 @@ func (l *Layout) domainFor(pool string, a netip.Addr) (*Domain, Reason, string) 
 		return nil, ReasonAddressConflict, fmt.Sprintf("another host has it: it is the next hop of L2Domain %q", d.Spec.Name)
 	}
 	return d, "", ""
+}
+
+// selects reports whether the domain announces Services with these labels, as far as its specification is valid.
+func (d *Domain) selects(labels map[string]string) bool {
+	return len(d.Spec.Problems) > 0 || world.Selects(d.Spec.Services, labels)
+}
+
+func (d *Domain) notSelected() string {
+	return fmt.Sprintf("L2Domain %q does not select the Service by its labels (spec.serviceSelectors)", d.Spec.Name)
 }
 
 // Idle returns why no address of a pool can be announced, or no reason if addresses can.

@@ -17,6 +17,7 @@ const (
 	ReasonNoGateway             Reason = v1alpha1.ReasonNoGateway
 	ReasonAddressOutsideSubnets Reason = v1alpha1.ReasonAddressOutsideSubnets
 	ReasonAddressConflict       Reason = v1alpha1.ReasonAddressConflict
+	ReasonServiceNotSelected    Reason = v1alpha1.ReasonServiceNotSelected
 	ReasonOtherServiceProxy     Reason = v1alpha1.ReasonOtherServiceProxy
 	// ReasonProbing lasts about a second and is not reported.
 	ReasonProbing Reason = "Probing"

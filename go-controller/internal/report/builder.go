@@ -184,7 +184,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 			if t.reason != "" {
 				return not(t.reason, "address %s: %s", placement.Addr, t.text)
 			}
-		case placement.Reason == place.ReasonNoDomain:
+		case placement.Reason == place.ReasonNoDomain, placement.Reason == place.ReasonServiceNotSelected:
 			return not(string(placement.Reason), "%s: %s, and no BGPAdvertisement selects it", placement.Addr,
 				placement.Message)
 		default:

@@ -28,7 +28,7 @@ func (a *Admission) AdmitsNamespace(name string) bool {
 
 // AdmitsLabels reports whether a Service with these labels may have an address.
 func (a *Admission) AdmitsLabels(labels map[string]string) bool {
-	return len(a.Services) == 0 || slices.ContainsFunc(a.Services, func(s Selector) bool { return s.Matches(labels) })
+	return Selects(a.Services, labels)
 }
 
 // Reservation reserves addresses of a pool for a Service, even while the Service does not exist.
@@ -48,6 +48,11 @@ type Lease struct {
 
 // Selector is a label selector. All of its requirements must be met.
 type Selector []Requirement
+
+// Selects reports whether one of the selectors matches labels. No selector at all selects everything.
+func Selects(selectors []Selector, labels map[string]string) bool {
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s Selector) bool { return s.Matches(labels) })
+}
 
 // Requirement is a requirement on one label. Without Values it tests the presence of the label, with Values the label's
 // value. Not negates it: an absent label has none of the values.

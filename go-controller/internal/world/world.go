@@ -157,6 +157,8 @@ type Domain struct {
 	// Pools are the names of the pools whose addresses are on this segment. Nodes are the names of the nodes that the
 	// selectors match. The reader of the API object has resolved both.
 	Pools, Nodes []string
+	// Services match the labels of the announced Services. Empty announces all.
+	Services []Selector
 	// PhysicalNetwork is the network name of ovn-bridge-mappings.
 	PhysicalNetwork string
 	// VLAN is the 802.1Q tag, 0 for none.

@@ -90,10 +90,17 @@ func admission(s *v1alpha1.ServiceAllocation, namespaces Namespaces) *world.Admi
 	}
 	slices.Sort(a.Namespaces)
 	a.Namespaces = slices.Compact(a.Namespaces)
-	for i := range s.ServiceSelectors {
-		a.Services = append(a.Services, requirements(&s.ServiceSelectors[i]))
-	}
+	a.Services = services(s.ServiceSelectors)
 	return a
+}
+
+// services converts selectors of Services.
+func services(selectors []metav1.LabelSelector) []world.Selector {
+	var out []world.Selector
+	for i := range selectors {
+		out = append(out, requirements(&selectors[i]))
+	}
+	return out
 }
 
 // requirements converts a selector. Validate rejects invalid ones.

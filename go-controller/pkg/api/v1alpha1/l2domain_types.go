@@ -74,6 +74,15 @@ type L2DomainSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 
+	// serviceSelectors select the Services whose addresses are announced on the segment, by label. A Service that matches
+	// any of them is selected. If unset, all Services are. The addresses of the others stay theirs and are announced by
+	// BGP alone, if a BGPAdvertisement selects them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+
 	// physicalNetwork is the name that the nodes' ovn-bridge-mappings map to the bridge on the segment
 	// (ovn-controller(8)).
 	//

@@ -138,6 +138,9 @@ const (
 	// ReasonUnsupported (False): the Service uses a field that the dataplane in use does not support; the message names
 	// the field. Or no L2Domain can be served in this cluster.
 	ReasonUnsupported = "Unsupported"
+	// ReasonServiceNotSelected (False): the serviceSelectors of the L2Domain do not match the labels of the Service, and
+	// no BGPAdvertisement selects its address.
+	ReasonServiceNotSelected = "ServiceNotSelected"
 	// ReasonOtherServiceProxy (False): the Service has the label service.kubernetes.io/service-proxy-name, so another
 	// service proxy serves it, and kube-proxy and OVN-Kubernetes ignore it (KEP-2447). It keeps its addresses.
 	ReasonOtherServiceProxy = "OtherServiceProxy"

@@ -98,6 +98,7 @@ func (d *L2Domain) Validate() field.ErrorList {
 	errs = append(errs, validateSubnets(spec.Child("subnets"), d.Spec.Subnets)...)
 	errs = append(errs, validateSelectors(spec.Child("ipAddressPoolSelectors"), d.Spec.IPAddressPoolSelectors)...)
 	errs = append(errs, validateSelectors(spec.Child("nodeSelectors"), d.Spec.NodeSelectors)...)
+	errs = append(errs, validateSelectors(spec.Child("serviceSelectors"), d.Spec.ServiceSelectors)...)
 	for i := range d.Spec.Gateways.Preferred {
 		at := spec.Child("gateways", "preferred").Index(i).Child("preference")
 		errs = append(errs, validateSelector(at, &d.Spec.Gateways.Preferred[i].Preference)...)

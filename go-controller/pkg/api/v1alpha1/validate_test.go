@@ -69,7 +69,7 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 		},
 	}}
 	domain := &L2Domain{Spec: L2DomainSpec{
-		PhysicalNetwork: "provider", VLAN: 4095, NodeSelectors: odd,
+		PhysicalNetwork: "provider", VLAN: 4095, NodeSelectors: odd, ServiceSelectors: odd,
 		Subnets:  []Subnet{{CIDR: "10.50.0.0/24", Gateway: "10.50.0.255"}, {CIDR: "192.0.2.0/31", Gateway: "192.0.2.1"}},
 		Gateways: GatewaySet{Preferred: []PreferredGateways{{Weight: 1}, {Weight: 1, Preference: odd[0]}}},
 	}}
@@ -88,6 +88,8 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 			Error(),
 		`spec.nodeSelectors[0]`: domain.Validate().ToAggregate().
 			Error(),
+		`spec.serviceSelectors[0]`: domain.Validate().ToAggregate().
+			Error(),
 		`spec.gateways.preferred[1].preference`: domain.Validate().ToAggregate().
 			Error(),
 	} {
@@ -95,8 +97,8 @@ func TestValidateBeyondTheSchema(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if n := len(domain.Validate()); n != 4 {
-		t.Errorf("%d errors of the domain, want 4: %v", n, domain.Validate())
+	if n := len(domain.Validate()); n != 5 {
+		t.Errorf("%d errors of the domain, want 5: %v", n, domain.Validate())
 	}
 }
 

@@ -919,6 +919,13 @@ func (in *L2DomainSpec) DeepCopyInto(out *L2DomainSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.ServiceSelectors != nil {
+		in, out := &in.ServiceSelectors, &out.ServiceSelectors
+		*out = make([]v1.LabelSelector, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Subnets != nil {
 		in, out := &in.Subnets, &out.Subnets
 		*out = make([]Subnet, len(*in))
