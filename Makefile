@@ -100,7 +100,7 @@ e2e-ovnkube-shared: controlplane
 
 # The features on a network in a mode, with gateways in a mode, on a segment, with flags of ginkgo.
 E2E_ON = E2E_TARGET=$(1) E2E_MODE=$(2) E2E_GATEWAY=$(3) E2E_SEGMENT=$(4) SLB_BIN=$(CURDIR)/$(BIN) contrib/e2e.sh \
-	--procs=$(PROCS) $(5) $(if $(FOCUS),--focus='$(FOCUS)') $(if $(SKIP),--skip='$(SKIP)')
+	--procs=$(PROCS) $(if $(LABELS),--label-filter='$(LABELS)') $(5) $(if $(FOCUS),--focus='$(FOCUS)') $(if $(SKIP),--skip='$(SKIP)')
 
 golden: ## rewrite the goldens from what the code says now; read the diff before you commit it
 	go test ./go-controller/internal/{bfd,bgp,explain,ipam,place,plan,preview,sdn,ovn/rows} -run Golden -update
