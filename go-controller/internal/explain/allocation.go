@@ -133,20 +133,24 @@ func (p *path) addPool() bool {
 }
 
 // addRetained adds the addresses that the Service has kept although their pool no longer has them. An L2Domain
-// announces them still if it has them in a subnet; BGP advertises addresses of pools only.
+// announces them still if it has them in a subnet and selects the Service; BGP advertises addresses of pools only.
 func (p *path) addRetained() {
 	var lost []string
 	for _, a := range p.asked() {
-		if pool := p.allocation.PoolOf(a); pool == "" && !p.unread("l2domains") {
-			shard, configured := p.layout.ConfiguredShardFor(p.service.Labels, pool, a)
+		if p.allocation.PoolOf(a) != "" || p.unread("l2domains") {
+			continue
+		}
+		_, consequence := p.layout.NotSelecting(p.service.Labels, "", a)
+		if consequence == "" {
+			shard, configured := p.layout.ConfiguredShardOf("", a)
 			if !configured {
 				lost = append(lost, a.String())
 				continue
 			}
-			p.add(Link{Name: LinkPool, State: Warning, Reason: v1alpha1.ReasonAddressRetained, Message: fmt.Sprintf("%s: in no "+
-				"IPAddressPool, as after an edit of its pool; it stays announced at layer 2, because L2Domain %s has it in a "+
-				"subnet", a, shard.Domain)})
+			consequence = fmt.Sprintf("it stays announced at layer 2, because L2Domain %s has it in a subnet", shard.Domain)
 		}
+		p.add(Link{Name: LinkPool, State: Warning, Reason: v1alpha1.ReasonAddressRetained,
+			Message: fmt.Sprintf("%s: in no IPAddressPool, as after an edit of its pool; %s", a, consequence)})
 	}
 	if len(lost) == 0 {
 		return

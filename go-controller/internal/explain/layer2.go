@@ -25,11 +25,11 @@ func (p *path) addDomain(a netip.Addr) {
 	shard, configured := p.layout.ConfiguredShardFor(p.service.Labels, pool, a)
 	reason, message, command := "", "", ""
 	d := objects.Named(p.objects.Domains, shard.Domain)
-	left, text := p.layout.NotSelecting(p.service.Labels, pool, a)
+	excluding, text := p.layout.NotSelecting(p.service.Labels, pool, a)
 	switch {
-	case left != "":
-		shard.Domain, reason, message = left, v1alpha1.ReasonServiceNotSelected, mentioning(a, text)
-		command = printable.Command("kubectl edit l2domain %s   # spec.serviceSelectors", left)
+	case excluding != "":
+		shard.Domain, reason, message = excluding, v1alpha1.ReasonServiceNotSelected, mentioning(a, text)
+		command = printable.Command("kubectl edit l2domain %s   # spec.serviceSelectors", excluding)
 	case !configured:
 		why, text := p.layout.Idle(pool)
 		if c := p.verdictOn(a, string(why)); c != nil && why != place.ReasonNoDomain {
