@@ -4,8 +4,6 @@ package kube
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
@@ -57,5 +55,3 @@ func (w *BGPWriter) Run(ctx context.Context) {
 	}
 	running.Wait()
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

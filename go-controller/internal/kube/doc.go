@@ -11,7 +11,6 @@
 //   - Addresses are written first: a write that changes only conditions is not started while a write that changes
 //     addresses is queued, and at most a quarter of the writers write conditions. Later decisions about the same object
 //     are merged into one write.
-//   - Conditions of other controllers, and lastTransitionTime of an unchanged status, are not modified.
 //   - Events report transitions, which are computed from the status before and after a write. A failover is one Event
 //     on the L2Domain, regardless of the number of Services it moves.
 package kube

@@ -272,3 +272,5 @@ func (f *Facts) Domain(name string) (*v1alpha1.L2Domain, bool) {
 	d, ok := f.domains[name]
 	return d, ok
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -164,7 +164,7 @@ func Advertisement(a *v1alpha1.BGPAdvertisement, related RelatedObjects) *world.
 	if spec.AggregationLengthV6 != nil {
 		out.Length6 = int(*spec.AggregationLengthV6)
 	}
-	out.Services = services(spec.ServiceSelectors)
+	out.Services = serviceSelectors(spec.ServiceSelectors)
 	found := func(reason string, fatal bool, format string, args ...any) {
 		out.Findings = append(out.Findings, world.Finding{Reason: reason, Message: fmt.Sprintf(format, args...),
 			Fatal: fatal})

@@ -62,7 +62,7 @@ func Domain(d *v1alpha1.L2Domain, pools []*v1alpha1.IPAddressPool, nodes []*core
 	out.Served = servedIn(d)
 	out.Pools = chosenPools(spec.IPAddressPools, spec.IPAddressPoolSelectors, pools)
 	out.Nodes = chosenNodes(spec.NodeSelectors, nodes)
-	out.Services = services(spec.ServiceSelectors)
+	out.Services = serviceSelectors(spec.ServiceSelectors)
 	for _, p := range spec.Gateways.Preferred {
 		out.Preferred = append(out.Preferred, world.Preference{Weight: int(p.Weight),
 			Nodes: chosenNodes([]metav1.LabelSelector{p.Preference}, nodes)})

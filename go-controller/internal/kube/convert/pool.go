@@ -90,12 +90,12 @@ func admission(s *v1alpha1.ServiceAllocation, namespaces Namespaces) *world.Admi
 	}
 	slices.Sort(a.Namespaces)
 	a.Namespaces = slices.Compact(a.Namespaces)
-	a.Services = services(s.ServiceSelectors)
+	a.Services = serviceSelectors(s.ServiceSelectors)
 	return a
 }
 
-// services converts selectors of Services.
-func services(selectors []metav1.LabelSelector) []world.Selector {
+// serviceSelectors converts selectors of Services.
+func serviceSelectors(selectors []metav1.LabelSelector) []world.Selector {
 	var out []world.Selector
 	for i := range selectors {
 		out = append(out, requirements(&selectors[i]))
