@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sockfilter"
 )
 
 // Port sends and receives on one device. It sees the frames on the wire, regardless of how the switch that the device
@@ -58,17 +60,8 @@ func open(device string) (*Port, error) {
 }
 
 func prepare(fd, device int) error {
-	filter, err := bpf.Assemble(answers())
-	if err != nil {
+	if err := sockfilter.Attach(fd, answers()); err != nil {
 		return err
-	}
-	program := make([]unix.SockFilter, len(filter))
-	for i, f := range filter {
-		program[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
-	}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
-		return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
 	}
 	// packet(7): tags are reported in auxiliary data, and frames sent by this host are not answers.
 	for _, option := range []int{unix.PACKET_AUXDATA, unix.PACKET_IGNORE_OUTGOING} {

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sockfilter"
 )
 
 // udpHeader is the length of a UDP header (RFC 768).
@@ -61,7 +63,7 @@ func raw(k kind) (int, error) {
 		return -1, os.NewSyscallError("socket (CAP_NET_RAW is needed)", err)
 	}
 	if err = set(fd, options...); err == nil {
-		err = attach(fd, portFilter(k, nil))
+		err = sockfilter.Attach(fd, portFilter(k, nil))
 	}
 	if err != nil {
 		_ = unix.Close(fd) // it was not used yet
@@ -103,20 +105,6 @@ func portFilter(k kind, senders []netip.Addr) []bpf.Instruction {
 // (bpf_common.h, BPF_MAXINSNS).
 const maxSenders = 400
 
-// attach attaches a filter to a socket: socket(7), SO_ATTACH_FILTER.
-func attach(fd int, program []bpf.Instruction) error {
-	raw, err := bpf.Assemble(program)
-	if err != nil {
-		return fmt.Errorf("assemble a filter: %w", err)
-	}
-	filter := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET,
-		unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
-}
-
 // kernelPort receives the packets of all sessions of a kind.
 type kernelPort struct {
 	kernel *kernel
@@ -135,7 +123,7 @@ func (p *kernelPort) close() {
 
 // from implements receiver.
 func (p *kernelPort) from(senders []netip.Addr) error {
-	return attach(p.fd, portFilter(p.kind, senders))
+	return sockfilter.Attach(p.fd, portFilter(p.kind, senders))
 }
 
 // read implements receiver. An error of the socket means that there is nothing to read.

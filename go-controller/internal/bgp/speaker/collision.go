@@ -4,96 +4,104 @@ package speaker
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
-
-	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"time"
 )
 
 // errCollision is the error of an attempt that was not made, because another BGP speaker of the node has a session
-// between the same addresses. Routers refuse a second one, or let it replace the first (RFC 4271 section 6.8; FRR
-// does so if the first has graceful restart): both speakers would then replace each other's session again and again.
-type errCollision struct{ local, peer netip.Addr }
+// between the same addresses, or wants one. Routers refuse a second one, or let it replace the first (RFC 4271 section
+// 6.8; FRR does so if the first has graceful restart): both speakers would then replace each other's session again and
+// again, or the other one would have none.
+type errCollision struct {
+	local, peer netip.Addr
+	// wants means that the other speaker has no session, and tries to open one.
+	wants bool
+}
 
 func (e errCollision) Error() string {
-	return fmt.Sprintf("not dialed: another BGP speaker of this node (FRR of frr-k8s?) has a session from %s to %s, and "+
+	does := "has a session"
+	if e.wants {
+		does = "tries to open a session"
+	}
+	return fmt.Sprintf("not dialed: another BGP speaker of this node (FRR of frr-k8s?) %s from %s to %s, and "+
 		"a router has one with each address: let the two have different routers, or set sourceAddress to another address "+
-		"of the node", e.local, e.peer)
+		"of the node", does, e.local, e.peer)
 }
 
-// tcpEstablished is the kernel's number of the state ESTABLISHED (include/net/tcp_states.h).
-const tcpEstablished = 1
+const (
+	// opens is the length of the shortest OPEN message (RFC 4271 section 4.2), in octets. A connection on which the router
+	// has received less, as from a check of whether its port is open, was not that of a BGP speaker.
+	opens = 29
+	// givenWay is how long a router is not dialed after another speaker of the node has failed to open a session with it.
+	// FRR tries again after 2 min by default.
+	givenWay = 5 * time.Minute
+)
 
 // collision returns errCollision if another process of the network namespace has an established BGP connection between
-// the addresses of a target. It returns nil if there is none or the kernel does not tell.
-func collision(t target) error {
+// the addresses of a target. Otherwise it returns the cookies of other connections there that have not ended yet, for
+// example of an earlier process of this program.
+func collision(t target, known *sockets) (ending []uint64, err error) {
 	local := source(t)
 	if !local.IsValid() {
-		return nil
+		return nil, nil
 	}
-	foreign := slices.DeleteFunc(connections(local, t), own)
-	if len(foreign) == 0 {
-		return nil
+	for _, s := range known.others(local, t) {
+		if s.established {
+			return nil, errCollision{local: local, peer: t.addr}
+		}
+		ending = append(ending, s.cookie)
 	}
-	// A connection of this process may have been closed before own looked for it. Then it is established no longer.
-	still := connections(local, t)
-	if slices.ContainsFunc(foreign, func(inode uint32) bool { return slices.Contains(still, inode) }) {
-		return errCollision{local, t.addr}
-	}
-	return nil
+	return ending, nil
 }
 
-// connections returns the inodes of the sockets that connect an address to a target.
-func connections(local netip.Addr, t target) (inodes []uint32) {
-	family := uint8(unix.AF_INET)
-	if t.addr.Is6() {
-		family = unix.AF_INET6
+// otherEnded tells the peer that a connection of another process has ended.
+func (p *peer) otherEnded(s socket) {
+	if s.acked < opens {
+		return
 	}
-	sockets, err := netlink.SocketDiagTCP(family)
-	if err != nil {
-		return nil
+	select {
+	case p.others <- s:
+		signal(p.wake)
+	default: // one of those before has the same effect
 	}
-	for _, s := range sockets {
-		if connects(s, local, t) {
-			inodes = append(inodes, s.INode)
+}
+
+// giveWay ends the session if another speaker of the node failed to open one between the same addresses: the router
+// refuses it as long as it has ours. The other one may be FRR that was restarted, or whose path was lost.
+func (p *peer) giveWay(to target) {
+	for {
+		select {
+		case s := <-p.others:
+			if !p.contends(s, to) {
+				continue
+			}
+			p.close("another BGP speaker of this node opens a session")
+			p.retry = time.Now().Add(p.pace(to.neighbor))
+			p.gaveWay = contention{zoned(s.local.Addr(), to.addr.Zone()), to.addr, time.Now()}
+			p.recordLoss(dialReason(errCollision{p.gaveWay.local, to.addr, true}))
+		default:
+			return
 		}
 	}
-	return inodes
 }
 
-// connects reports whether a socket is an established BGP connection from an address to a target, which either side may
-// have opened. Link-local addresses may occur on several links of a node, and are those of the target on its own only.
-func connects(s *netlink.Socket, local netip.Addr, t target) bool {
-	from, _ := netip.AddrFromSlice(s.ID.Source)
-	to, _ := netip.AddrFromSlice(s.ID.Destination)
-	if s.State != tcpEstablished || s.ID.DestinationPort != t.neighbor.Port && s.ID.SourcePort != packet.BGP_PORT ||
-		from.Unmap() != local.WithZone("") || to.Unmap() != t.addr.WithZone("") {
-		return false
+// contends reports whether a connection of another process that has ended was one for the session of the peer.
+func (p *peer) contends(s socket, to target) bool {
+	if p.session == nil {
+		local := source(to)
+		return p.gaveWay.over(local, to) && s.connects(local, to)
 	}
-	if t.addr.Zone() == "" {
-		return true
-	}
-	dev, err := net.InterfaceByName(t.addr.Zone())
-	return err == nil && uint32(dev.Index) == s.ID.Interface //nolint:gosec // int32 in the kernel
+	return !slices.Contains(p.ending, s.cookie) && s.connects(p.session.observed().local, p.session.target)
 }
 
-// own reports whether this process has a socket, by its inode (proc(5)).
-func own(inode uint32) bool {
-	const files = "/proc/self/fd"
-	list, err := os.ReadDir(files)
-	if err != nil {
-		return false
-	}
-	want := fmt.Sprintf("socket:[%d]", inode)
-	for _, f := range list {
-		if to, err := os.Readlink(filepath.Join(files, f.Name())); err == nil && to == want {
-			return true
-		}
-	}
-	return false
+// contention is an attempt of another speaker of the node to open a session between two addresses.
+type contention struct {
+	local, peer netip.Addr
+	at          time.Time
+}
+
+// over reports whether the session from an address to a target is left to the other speaker.
+func (c contention) over(local netip.Addr, to target) bool {
+	return local.IsValid() && c.local == local && c.peer == to.addr && time.Since(c.at) < givenWay
 }

@@ -69,18 +69,27 @@ type attempt struct {
 
 type outcome struct {
 	conn *net.TCPConn
-	err  error
+	// ending are connections of other processes that had not ended before.
+	ending []uint64
+	err    error
 }
 
-// startDial dials with a time limit, and calls wake when there is an outcome.
-func startDial(ctx context.Context, t target, most time.Duration, wake func()) *attempt {
+// startDial dials the target with a time limit, unless another speaker of the node has a session with it or gets one.
+func (p *peer) startDial(ctx context.Context, t target, most time.Duration) *attempt {
 	ctx, cancel := context.WithTimeout(ctx, min(most, dialTimeout))
 	a := &attempt{target: t, cancel: cancel, result: make(chan outcome, 1)}
+	known, gaveWay := &p.speaker.sockets, p.gaveWay
 	go func() {
 		defer cancel()
-		conn, err := dial(ctx, t)
-		a.result <- outcome{conn, err}
-		wake()
+		var o outcome
+		if o.ending, o.err = collision(t, known); o.err == nil && gaveWay.over(source(t), t) {
+			o.err = errCollision{gaveWay.local, t.addr, true}
+		}
+		if o.err == nil {
+			o.conn, o.err = dial(ctx, t, known)
+		}
+		a.result <- o
+		signal(p.wake)
 	}()
 	return a
 }
@@ -107,16 +116,20 @@ func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]b
 		if p.failedDial.to != to.addr {
 			p.failedDial = failedDial{to.addr, time.Now()}
 		}
-		p.attempt = startDial(ctx, to, wait, func() { signal(p.wake) })
+		p.attempt = p.startDial(ctx, to, wait)
 		return 0
 	}
 	select {
 	case o := <-p.attempt.result:
 		p.attempt = nil
 		if o.err == nil {
+			p.ending = o.ending
 			p.session = newSession(to, o.conn, localOf(o.conn, to.addr.Zone()), routes, func() { signal(p.wake) })
 			go p.session.run(to.neighbor, hostname())
 			return 0
+		}
+		if c := (errCollision{}); errors.As(o.err, &c) && !c.wants {
+			p.gaveWay = contention{}
 		}
 		p.recordLoss(dialReason(o.err))
 		return max(time.Until(p.retry), 1)
@@ -134,14 +147,13 @@ func (p *peer) abandon() {
 }
 
 // dial connects to a router.
-func dial(ctx context.Context, t target) (*net.TCPConn, error) {
-	if err := collision(t); err != nil {
-		return nil, err
-	}
+func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 	n := t.neighbor
 	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
 		var err error
-		if failed := c.Control(func(fd uintptr) { err = options(int(fd), t) }); failed != nil {
+		if failed := c.Control(func(fd uintptr) {
+			err = errors.Join(options(int(fd), t), known.add(int(fd)))
+		}); failed != nil {
 			return failed
 		}
 		return err

@@ -26,7 +26,7 @@ func TestMessagesAreNetworkControl(t *testing.T) {
 		t.Cleanup(func() { _ = router.Close() })
 		at := netip.MustParseAddrPort(router.Addr().String())
 		to := target{neighbor: bgp.Neighbor{Addr: at.Addr(), Port: at.Port()}, addr: at.Addr()}
-		conn, err := dial(t.Context(), to)
+		conn, err := dial(t.Context(), to, &sockets{})
 		if err != nil {
 			t.Fatal(err)
 		}

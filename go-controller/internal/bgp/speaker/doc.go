@@ -8,8 +8,11 @@
 //   - Routes from a peer are neither installed nor parsed.
 //   - A message from a router has an effect only if the filter has found it well formed and allowed in the state of the
 //     session.
-//   - We end a session only if its Neighbor changes or is removed, if the session is Leaving, or if BFD detects that
-//     the path failed. Every other change sends the routes that differ. If no route differs, nothing is sent.
+//   - We end a session only if its Neighbor changes or is removed, if the session is Leaving, if BFD detects that the
+//     path failed, or if another speaker of the node wants it. Every other change sends the routes that differ. If no
+//     route differs, nothing is sent.
+//   - Another speaker of the node that has a session between the same addresses keeps it. One that does not have it yet
+//     is refused by the router once at most.
 //   - Run does not close the sessions when it ends. When the process exits, a peer with graceful restart keeps our
 //     routes, and receives all of them in the next session before its End-of-RIB (RFC 4724).
 //   - A router that reads slowly delays no other one, takes no more memory than its routes and a batch, and receives

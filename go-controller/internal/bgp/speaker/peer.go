@@ -66,6 +66,13 @@ type peer struct {
 	discoveryInterface string
 	err                failure
 	damping            damping
+	// others are connections of other processes that have ended. ending are those that had not ended when the session was
+	// dialed.
+	others chan socket
+	ending []uint64
+	// gaveWay is the last attempt of another speaker of the node to open the session; zero if there was none, or if it has
+	// had the session since.
+	gaveWay contention
 	// updates and notifications count those of sessions that ended.
 	updates       uint64
 	notifications notifications
@@ -78,7 +85,7 @@ type found struct {
 }
 
 func newPeer(name string, s *Speaker) *peer {
-	return &peer{name: name, speaker: s, wake: make(chan struct{}, 1),
+	return &peer{name: name, speaker: s, wake: make(chan struct{}, 1), others: make(chan socket, 16),
 		state: State{Peer: name, Phase: Idle, Since: time.Now()}}
 }
 
@@ -167,6 +174,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.advertise(want.Routes) // A working session is kept although its peer can't be located now.
 		return 0
 	}
+	p.giveWay(to)
 	var wait time.Duration
 	if p.session == nil {
 		wait = p.connect(ctx, to, want.Routes)

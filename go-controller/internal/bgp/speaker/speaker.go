@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
@@ -30,10 +32,11 @@ type Options struct {
 // Speaker runs BGP sessions.
 type Speaker struct {
 	options Options
-	// changed has a token if there are peers that are not running yet.
+	// changed has a token if the wanted sessions have changed.
 	changed chan struct{}
 	// maxDelay limits the delay of peers whose sessions do not last. It is maxBackoff, except in tests.
 	maxDelay time.Duration
+	sockets  sockets
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -55,7 +58,18 @@ func New(o Options) *Speaker {
 func (s *Speaker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	ignored := func(err error) {
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Sessions of other BGP speakers of this node are not seen")
+		}
+	}
+	events, err := s.sockets.subscribe()
+	ignored(err)
+	if err == nil {
+		running.Go(func() { ignored(s.sockets.follow(ctx, events, s.otherEnded)) })
+	}
 	for {
+		ignored(s.sockets.setPorts(s.ports()))
 		for _, p := range s.waiting() {
 			running.Go(func() { p.run(ctx) })
 		}
@@ -81,6 +95,27 @@ func (s *Speaker) waiting() []*peer {
 	return all
 }
 
+// ports returns the ports of the routers.
+func (s *Speaker) ports() (ports []uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.peers {
+		if want := p.wanted(); want != nil {
+			ports = append(ports, want.Neighbor.Port)
+		}
+	}
+	return ports
+}
+
+// otherEnded tells all peers that a connection of another process has ended.
+func (s *Speaker) otherEnded(c socket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.peers {
+		p.otherEnded(c)
+	}
+}
+
 // Set replaces the complete set of sessions. The argument must not be modified afterwards. The routes of a session that
 // is not in the set any more are withdrawn, and the session is closed.
 func (s *Speaker) Set(sessions []bgp.Session) {
@@ -93,12 +128,12 @@ func (s *Speaker) Set(sessions []bgp.Session) {
 	for name := range wanted {
 		if s.peers[name] == nil {
 			s.peers[name] = newPeer(name, s)
-			signal(s.changed)
 		}
 	}
 	for name, p := range s.peers {
 		p.set(wanted[name])
 	}
+	signal(s.changed)
 }
 
 // Changed must be called when the state of BFD for a peer has changed, or when the node gets its turn. It does not

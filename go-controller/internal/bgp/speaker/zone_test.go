@@ -32,7 +32,7 @@ func TestIndexedReturnsTheInterfaceIndexAsZone(t *testing.T) {
 func TestErrorsAndLocalAddressesNameTheInterface(t *testing.T) {
 	n := victim()
 	n.Port = 1
-	_, err := dial(t.Context(), target{neighbor: n, addr: netip.MustParseAddr("fe80::1%lo")})
+	_, err := dial(t.Context(), target{neighbor: n, addr: netip.MustParseAddr("fe80::1%lo")}, &sockets{})
 	if !strings.Contains(fmt.Sprint(err), "[fe80::1%lo]:1") {
 		t.Errorf("error %v, want the zone lo in it", err)
 	}
