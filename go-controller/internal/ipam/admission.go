@@ -3,8 +3,10 @@
 package ipam
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -21,31 +23,47 @@ func (p *pool) priority() int {
 	return p.Admission.Priority
 }
 
-// announcedFirst returns 0 for the pools that an object without errors announces, and 1 for the others, to which no
-// Service should go by itself. What OVN, nodes and routers do at the moment does not matter: the order of the pools
-// changes only when an administrator edits something.
-func announcedFirst(w *world.Snapshot, pools []*pool) map[*pool]int {
-	announced, every := map[string]bool{}, false
+// findAnnouncers records which Services an object without errors announces with addresses of which pool. What OVN,
+// nodes and routers do at the moment does not matter: the order of the pools changes only when an object is edited.
+func (pi *poolIndex) findAnnouncers(w *world.Snapshot) {
+	add := func(p *pool, services []world.Selector) {
+		if p != nil {
+			p.announcesAll = p.announcesAll || len(services) == 0
+			p.announces = append(p.announces, services...)
+		}
+	}
 	for _, d := range w.Domains {
 		for _, name := range d.Pools {
-			announced[name] = announced[name] || len(d.Problems) == 0
+			if len(d.Problems) == 0 {
+				add(pi.byName[name], d.Services)
+			}
 		}
 	}
 	for _, a := range w.Advertisements {
 		// A gateway is the next hop only for an address that an L2Domain announces, too.
-		usable := !a.ByGateway && !world.Fatal(a.Findings)
-		every = every || a.EveryPool && usable
-		for _, name := range a.Pools {
-			announced[name] = announced[name] || usable
+		if a.ByGateway || world.Fatal(a.Findings) {
+			continue
+		}
+		for _, p := range pi.pools {
+			if a.EveryPool || slices.Contains(a.Pools, p.Name) {
+				add(p, a.Services)
+			}
 		}
 	}
+}
+
+// inOrderFor returns pools in the order in which a Service tries them: by priority, and of those with the same one the
+// pools first of which something announces its address. No Service should go to the others by itself.
+func inOrderFor(s *world.Service, pools []*pool) []*pool {
 	rank := make(map[*pool]int, len(pools))
 	for _, p := range pools {
-		if !every && !announced[p.Name] {
+		if !p.announcesAll && (len(p.announces) == 0 || !world.Selects(p.announces, s.Labels)) {
 			rank[p] = 1
 		}
 	}
-	return rank
+	return slices.SortedFunc(slices.Values(pools), func(x, y *pool) int {
+		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(rank[x], rank[y]), cmp.Compare(x.Name, y.Name))
+	})
 }
 
 // admits reports whether the pool serves the Service.

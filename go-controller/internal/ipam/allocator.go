@@ -186,13 +186,18 @@ func (al *allocator) candidates(s *world.Service, gets perFamily) ([]*pool, Reas
 	return append(first, others...), "", ""
 }
 
-// autoAssignFor returns the autoAssign pools that serve a Service.
+// autoAssignFor returns the autoAssign pools that serve a Service, in order of preference.
 func (al *allocator) autoAssignFor(s *world.Service) []*pool {
 	notAdmitted := func(p *pool) bool { return !p.admits(s) }
-	if !slices.ContainsFunc(al.autoAssign, notAdmitted) {
-		return al.autoAssign
+	someOnly := func(p *pool) bool { return !p.announcesAll && len(p.announces) > 0 }
+	pools := al.autoAssign
+	if slices.ContainsFunc(pools, notAdmitted) {
+		pools = slices.DeleteFunc(slices.Clone(pools), notAdmitted)
 	}
-	return slices.DeleteFunc(slices.Clone(al.autoAssign), notAdmitted)
+	if slices.ContainsFunc(pools, someOnly) {
+		pools = inOrderFor(s, pools)
+	}
+	return pools
 }
 
 // allocationRequest is a Service with the addresses that it had and those that it gets so far.

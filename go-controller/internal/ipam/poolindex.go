@@ -48,6 +48,10 @@ type pool struct {
 	v4, v6 freeList
 	// excluded is the sorted form of Exclude.
 	excluded []netipx.IPRange
+	// announcesAll means that an object announces the addresses of every Service, and announces are the selectors of
+	// those that announce the addresses of some only.
+	announcesAll bool
+	announces    []world.Selector
 	// problems are the problems to report. unreported counts the others.
 	problems   []string
 	unreported int
@@ -103,10 +107,8 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 	for _, p := range pi.pools {
 		owned[p] = pi.claimRanges(p)
 	}
-	rank := announcedFirst(w, pi.pools)
-	slices.SortFunc(pi.pools, func(x, y *pool) int {
-		return cmp.Or(cmp.Compare(x.priority(), y.priority()), cmp.Compare(rank[x], rank[y]), cmp.Compare(x.Name, y.Name))
-	})
+	pi.findAnnouncers(w)
+	pi.pools = inOrderFor(&world.Service{}, pi.pools)
 
 	pi.allUses = foreignUses(w)
 	pi.addForeignUses(pi.allUses)
