@@ -262,7 +262,9 @@ const maxRoutes = 50
 func (r *bgpReport) printRoutes(w io.Writer, wide bool) {
 	routes, more := r.Routes, 0
 	if !wide && len(routes) > maxRoutes {
-		lacking := func(r explain.Route) bool { return len(r.Idle) > 0 || len(r.Nodes) == 0 || len(r.NotWithdrawn) > 0 }
+		lacking := func(r explain.Route) bool {
+			return len(r.WithoutSession()) > 0 || len(r.Nodes) == 0 || len(r.NotWithdrawn) > 0
+		}
 		works := slices.DeleteFunc(slices.Clone(routes), lacking)
 		routes = slices.DeleteFunc(slices.Clone(routes), func(r explain.Route) bool { return !lacking(r) })
 		routes = append(routes, works...)
@@ -277,7 +279,7 @@ func (r *bgpReport) printRoutes(w io.Writer, wide bool) {
 	fmt.Fprintln(t, head)
 	for _, route := range routes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", route.Address, route.Service, few(route.Nodes, wide), few(route.Peers, wide),
-			few(route.Idle, wide))
+			few(route.WithoutSession(), wide))
 		if stays {
 			fmt.Fprintf(t, "\t%s", few(route.NotWithdrawn, wide))
 		}

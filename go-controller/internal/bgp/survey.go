@@ -17,6 +17,8 @@ type Advertisers struct {
 	// Nodes are the nodes that advertise the address now. Idle are those that should, but have no session that carries
 	// it. Both are sorted.
 	Nodes, Idle []string
+	// Without are the peers to which nodes among Nodes should advertise the address and do not, sorted, by node.
+	Without map[string][]string
 	// Peers receive the route, sorted.
 	Peers []string
 	// ByNode means that the next hop is a node for at least one of the advertisements.
@@ -170,7 +172,8 @@ func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList)
 	if made, ok := r.made[key]; ok {
 		return made
 	}
-	made := &Advertisers{ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
+	made := &Advertisers{Without: map[string][]string{},
+		ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := r.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
 		names = local.names
@@ -180,35 +183,52 @@ func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList)
 		if n == nil || n.Draining != "" || n.NetworkUnavailable {
 			continue
 		}
-		should, does := false, false
-		for _, p := range r.peersOf(n) {
-			_, hop := nextHop(p, n, unspecified(f))
-			applies := func(ad *world.Advertisement) bool {
-				return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s || !ad.ByGateway && hop &&
-					(local == nil || on(local.names, n.Name)))
-			}
-			if !Carries(p, f) || !slices.ContainsFunc(ads, applies) {
-				continue
-			}
-			should = true
-			session := r.layout.world.Sessions[n.Name][p.Name]
-			if p.FRRK8s {
-				r.frr.judge(made, &session, n.Name, p, a, local != nil, ads, applies)
-			}
-			does = made.add(n, p, f, session) || does
-		}
-		switch {
-		case does:
+		does, without := r.ofNode(made, n, ads, a, local)
+		if does {
 			made.Nodes = append(made.Nodes, n.Name)
-		case should:
-			made.Idle = append(made.Idle, n.Name)
 		}
+		if len(without) == 0 {
+			continue
+		}
+		if !does {
+			made.Idle = append(made.Idle, n.Name)
+			continue
+		}
+		made.Without[n.Name] = without
 	}
 	made.Unknown = made.Unknown && len(made.Nodes) == 0
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
 	r.made[key] = made
 	return made
+}
+
+// ofNode adds the sessions of a node to the Advertisers of an address. It reports whether one of them carries the
+// address, and returns the peers of those that should and do not.
+func (r *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertisement, a netip.Addr,
+	local *nodeList) (does bool, without []string) {
+	f := world.FamilyOf(a)
+	for _, p := range r.peersOf(n) {
+		_, hop := nextHop(p, n, unspecified(f))
+		applies := func(ad *world.Advertisement) bool {
+			return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s || !ad.ByGateway && hop &&
+				(local == nil || on(local.names, n.Name)))
+		}
+		if !Carries(p, f) || !slices.ContainsFunc(ads, applies) {
+			continue
+		}
+		session := r.layout.world.Sessions[n.Name][p.Name]
+		if p.FRRK8s {
+			r.frr.judge(made, &session, n.Name, p, a, local != nil, ads, applies)
+		}
+		if made.add(n, p, f, session) {
+			does = true
+		} else {
+			without = append(without, p.Name)
+		}
+	}
+	slices.Sort(without)
+	return does, without
 }
 
 // add records the session of a node with a peer, and reports whether it carries the family of the address.

@@ -79,13 +79,13 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 	case len(r.Nodes) > 0:
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
-		if len(r.Idle) > 0 {
-			down, without := p.down(r), "without a session"
+		if lacking := slices.Concat(r.Idle, slices.Sorted(maps.Keys(r.Without))); len(lacking) > 0 {
+			down, without := p.down(r, lacking), "without a session"
 			if r.NotNegotiated != 0 {
 				without = "without a session that carries " + r.NotNegotiated.String()
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
-			link.Message += "; " + without + ": " + joined(r.Idle) + ": " + down.Message
+			link.Message += "; " + without + ": " + joined(withoutSession(r.Idle, r.Without)) + ": " + down.Message
 		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.unreachable(n) }); at >= 0 {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, lookAt(r.Nodes[at])
 			link.Message += fmt.Sprintf("; node %s %s, and what the router sends to it is lost then", r.Nodes[at], mayBeDead)
@@ -96,7 +96,7 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 	case len(r.Idle) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a)
 	default:
-		link = p.down(r)
+		link = p.down(r, r.Idle)
 		link.State = bad
 		if (r.Unknown || r.FRRReason == v1alpha1.ReasonProgramming) && bad == Broken {
 			link.State = Unknown
@@ -139,10 +139,11 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 		"kubectl describe bgppeers.slb.k8s.ovn.org,bgpadvertisements.slb.k8s.ovn.org"
 }
 
-// down explains why nodes that should advertise an address do not: the session with the most specific error.
-func (p *path) down(r *bgp.Advertisers) Link {
-	nodes, family := r.Idle, r.NotNegotiated
-	if link := p.downInFRR(r); link.Name != "" {
+// down explains why nodes that should advertise an address do not, or not to all peers: the session with the most
+// specific error.
+func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
+	family := r.NotNegotiated
+	if link := p.downInFRR(r, nodes); link.Name != "" {
 		return link
 	}
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: bgp.NoReport(nodes[0]),
@@ -194,11 +195,13 @@ func (p *path) down(r *bgp.Advertisers) Link {
 }
 
 // downInFRR is down for nodes on which frr-k8s has the session. It returns the zero value if it has none.
-func (p *path) downInFRR(r *bgp.Advertisers) Link {
-	for _, node := range r.Idle {
+func (p *path) downInFRR(r *bgp.Advertisers, nodes []string) Link {
+	for _, node := range nodes {
 		for _, peer := range p.world.Peers {
 			s := p.world.Sessions[node][peer.Name]
-			if !peer.FRRK8s || !slices.Contains(peer.Nodes, node) || !s.ByFRR {
+			without, toOthers := r.Without[node]
+			if !peer.FRRK8s || !slices.Contains(peer.Nodes, node) || !s.ByFRR ||
+				toOthers && !slices.Contains(without, peer.Name) {
 				continue
 			}
 			link := Link{Name: LinkBGP, Object: node, Reason: cmp.Or(r.FRRReason, v1alpha1.ReasonNoSession),

@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,6 +25,8 @@ type Route struct {
 	Nodes []string `json:"nodes,omitempty"`
 	Idle  []string `json:"idle,omitempty"`
 	Peers []string `json:"peers,omitempty"`
+	// Without are those of Peers to which a node among Nodes should advertise it and does not, by node.
+	Without map[string][]string `json:"withoutSession,omitempty"`
 	// NotWithdrawn are nodes of which FRR advertises the address although they should not.
 	NotWithdrawn []string `json:"notWithdrawn,omitempty"`
 }
@@ -42,12 +46,24 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 			}
 			r := Route{Address: a, Service: s.Key.String(), NotWithdrawn: survey.Overdue(s, a)}
 			if by := survey.Of(s, a); by != nil {
-				r.Nodes, r.Idle, r.Peers = by.Nodes, by.Idle, by.Peers
+				r.Nodes, r.Idle, r.Peers = slices.Clone(by.Nodes), slices.Clone(by.Idle), slices.Clone(by.Peers)
+				r.Without = maps.Clone(by.Without)
 			}
-			r.Nodes, r.Idle, r.Peers = slices.Clone(r.Nodes), slices.Clone(r.Idle), slices.Clone(r.Peers)
 			routes = append(routes, r)
 		}
 	}
 	printable.Clean(&routes)
 	return routes
+}
+
+// WithoutSession returns the nodes that should advertise the address and have no session that carries it, and those
+// that advertise it to some of the peers only, with the others behind them.
+func (r *Route) WithoutSession() []string { return withoutSession(r.Idle, r.Without) }
+
+func withoutSession(idle []string, without map[string][]string) []string {
+	list := slices.Clone(idle)
+	for _, node := range slices.Sorted(maps.Keys(without)) {
+		list = append(list, fmt.Sprintf("%s (%s)", node, joined(without[node])))
+	}
+	return list
 }
