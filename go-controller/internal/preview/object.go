@@ -4,7 +4,9 @@ package preview
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +80,24 @@ func edits[T interface {
 type unfollowed struct {
 	Selector                 map[string]string `json:"selector,omitempty"`
 	LoadBalancerSourceRanges []string          `json:"loadBalancerSourceRanges,omitempty"`
+	Ports                    string            `json:"ports,omitempty"`
+	// These have the defaults of the API server.
+	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy"`
+	SessionAffinity       corev1.ServiceAffinity              `json:"sessionAffinity"`
+}
+
+// portsOf returns the ports of a Service, without the node ports, which the API server sets.
+func portsOf(s *corev1.Service) string {
+	var list []string
+	for _, p := range s.Spec.Ports {
+		target := p.TargetPort.String()
+		if target == "0" || target == "" {
+			target = strconv.Itoa(int(p.Port))
+		}
+		list = append(list, fmt.Sprintf("%d/%s to %s", p.Port, cmp.Or(p.Protocol, corev1.ProtocolTCP), target))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " and ")
 }
 
 // compareUnfollowed returns the Services of which the edit changes such fields.
@@ -87,7 +107,9 @@ func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 		was[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s
 	}
 	of := func(s *corev1.Service) map[string]string {
-		return fields(&unfollowed{s.Spec.Selector, s.Spec.LoadBalancerSourceRanges})
+		return fields(&unfollowed{s.Spec.Selector, s.Spec.LoadBalancerSourceRanges, portsOf(s),
+			cmp.Or(s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster),
+			cmp.Or(s.Spec.SessionAffinity, corev1.ServiceAffinityNone)})
 	}
 	var list []ObjectEdit
 	for _, s := range after {

@@ -201,12 +201,18 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 				moved[movementOf(b.attachment, n.attachment)]++
 			}
 		}
+		delete(old, s.Key)
 		change := compareService(was, is, s, before, after)
 		if len(change.Messages) == 0 {
 			c.Unchanged++
 			continue
 		}
 		c.Services = append(c.Services, change)
+	}
+	for _, s := range slices.SortedFunc(maps.Values(old), func(a, b *world.Service) int { return a.Key.Compare(b.Key) }) {
+		if left := leaves(s, was.announcements(s)); len(left.Messages) > 0 {
+			c.Services = append(c.Services, left)
+		}
 	}
 	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
 	unfollowed := compareUnfollowed(before.Services, after.Services)
@@ -216,8 +222,8 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Notes = slices.Concat(unreported(before, is), foreignSubnets(was, is), otherRouters(was, is),
 		editedSecrets(after))
 	if len(unfollowed) > 0 {
-		c.Notes = append(c.Notes, "what spec.selector and spec.loadBalancerSourceRanges of a Service do is not known before "+
-			"the edit: kubectl slb explain SERVICE shows it afterwards")
+		c.Notes = append(c.Notes, "what these fields of a Service do to its endpoints and clients is not known before the "+
+			"edit: kubectl slb explain SERVICE shows it afterwards")
 	}
 	printable.Clean(c)
 	return c

@@ -210,6 +210,16 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	return c
 }
 
+// leaves returns what a Service loses that the controller does not serve after the edit.
+func leaves(s *world.Service, announced map[netip.Addr]*announcement) ServiceChange {
+	c := ServiceChange{Service: s.Key.String(), Effect: Loses}
+	for _, a := range sortedAddrs(announced) {
+		c.Messages = append(c.Messages, Message{Text: fmt.Sprintf("loses address %s: it is no longer a Service of type "+
+			"LoadBalancer with a class that ovnkube-slb serves", a), effect: Loses})
+	}
+	return c
+}
+
 // Groups of Services whose routes change.
 const (
 	withoutRoutes  = "are no longer advertised by BGP"
