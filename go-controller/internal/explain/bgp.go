@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -120,6 +122,13 @@ func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
 				"has the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
 			printable.Command("kubectl patch bgppeers.slb.k8s.ovn.org %s --type=merge "+
 				`-p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an %s address`, peer.Name, family)
+	}
+	for _, peer := range p.world.Peers {
+		if at := slices.IndexFunc(peer.Findings, func(f world.Finding) bool { return f.Fatal }); at >= 0 {
+			f := peer.Findings[at]
+			return f.Reason, fmt.Sprintf("no node can advertise %s: BGPPeer %s: %s", a, peer.Name, f.Message),
+				p.mendObject("BGPPeer", peer.Name, &metav1.Condition{Reason: f.Reason, Message: f.Message})
+		}
 	}
 	var out []string
 	for _, n := range p.world.Nodes {

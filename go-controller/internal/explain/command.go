@@ -146,6 +146,13 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 		}
 	case v1alpha1.ReasonExhausted, v1alpha1.ReasonAddressOutsideSubnets:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
+	case v1alpha1.ReasonSecretNotFound:
+		if peer := objects.Named(p.objects.Peers, name); peer != nil {
+			if namespace, secret, ok := strings.Cut(p.objects.PasswordOf(peer), "/"); ok {
+				return printable.Command("kubectl -n %s create secret generic %s --type=kubernetes.io/basic-auth "+
+					"--from-literal=username= --from-literal=password=PASSWORD", namespace, secret)
+			}
+		}
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
 		if len(p.objects.NodeStatuses) == 0 {
 			return p.ownPods("") + withSpeakers

@@ -86,7 +86,11 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 		ignore("no decision depends on this kind")
 		return nil
 	case u.GetAPIVersion() != l.apiVersion:
-		ignore("it is of %s, not of %s", u.GetAPIVersion(), l.apiVersion)
+		converts := ""
+		if group == "metallb.io" {
+			converts = "; kubectl slb import metallb converts it"
+		}
+		ignore("it is of %s, not of %s%s", u.GetAPIVersion(), l.apiVersion, converts)
 		return nil
 	case u.GetName() == "":
 		refuse("metadata.name: Required value: plan and kubectl apply need the name that the object gets")
