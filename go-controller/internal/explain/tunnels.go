@@ -57,13 +57,18 @@ func (p *path) addBeyondTunnels(link *Link, nodes map[string]bool) {
 	if all {
 		link.State = Broken
 	}
+	why, command := p.whyTunnelsDown(cause)
+	link.Command = command
 	link.Message += fmt.Sprintf("; connections to those on node %s fail, because OVN does not reach node %s: %s",
-		joined(list), cause, p.layout.TunnelsDown[cause])
-	link.Command = lookAtTunnels(cause)
+		joined(list), cause, why)
 }
 
-// lookAtTunnels returns the command about the tunnels of a node.
-func lookAtTunnels(node string) string {
-	return printable.Command("ovs-vsctl --columns=name,options,bfd_status find Interface type=geneve   # on node %s; "+
-		"then look at UDP port 6081 between the nodes", node)
+// whyTunnelsDown returns what is known of a node whose tunnels are down, and a command against it. What the guard or
+// agent of the node reports explains them.
+func (p *path) whyTunnelsDown(node string) (why, command string) {
+	if fault := p.anyFault(node); fault != "" {
+		return fault, p.mendFault(node, fault)
+	}
+	return p.layout.TunnelsDown[node], printable.Command("ovs-vsctl --columns=name,options,bfd_status find Interface "+
+		"type=geneve   # on node %s, if it is up; then look at UDP port 6081 between the nodes", node)
 }
