@@ -99,7 +99,11 @@ func start(t *testing.T) *cluster {
 	})
 	apply := func(files ...string) {
 		for _, file := range files {
-			if _, err := plane.Kubectl(t.Context(), "apply", "-f", file); err != nil {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				err = plane.Apply(t.Context(), string(text))
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -158,10 +162,8 @@ func (c *cluster) script(t *testing.T, b block) {
 // dryRun validates manifests with a server-side dry run. Nothing is stored.
 func (c *cluster) dryRun(t *testing.T, b block) {
 	t.Helper()
-	cmd := c.KubectlCommand(t.Context(), "apply", "--dry-run=server", "--validate=strict", "-f", "-")
-	cmd.Stdin = strings.NewReader(b.text)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s\n%s", b, err, b.text, out)
+	if err := c.DryRun(t.Context(), b.text); err != nil {
+		t.Errorf("%s: %v\n%s", b, err, b.text)
 	}
 }
 

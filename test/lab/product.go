@@ -38,8 +38,11 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 	if _, err := l.Kubectl(ctx, "", "apply", "-k", manifests); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}
-	kubectl := func(ctx context.Context, args ...string) (string, error) { return l.Kubectl(ctx, "", args...) }
-	served := func(ctx context.Context) error { return controlplane.ServesKinds(ctx, kubectl) }
+	config, err := l.RESTConfig()
+	if err != nil {
+		return err
+	}
+	served := func(ctx context.Context) error { return controlplane.ServesKinds(ctx, config) }
 	if err := poll.Within(ctx, poll.Limit, served); err != nil {
 		return fmt.Errorf("install %s: %w", manifests, err)
 	}

@@ -58,6 +58,8 @@ type ControlPlane struct {
 	bin    BinDir
 	server string
 	rest   *rest.Config
+	// objects is the administrator's client for objects of any kind.
+	objects *objects
 }
 
 // Start runs a control plane and returns when it serves: readyz succeeds and the namespace default exists. From an
@@ -134,7 +136,7 @@ func prepare(config Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ControlPlane{dir: config.Dir, bin: config.Bin, server: server, rest: client}, nil
+	return newControlPlane(config.Dir, config.Bin, server, client)
 }
 
 // Attach opens the control plane that runs in the directory, regardless of which program started it.
@@ -156,7 +158,15 @@ func Attach(dir string) (*ControlPlane, error) {
 		return nil, fmt.Errorf("control plane in %s: %w", dir, err)
 	}
 	bin := BinDir(filepath.Dir(apiserver.Args[0]))
-	return &ControlPlane{dir: dir, bin: bin, server: client.Host, rest: client}, nil
+	return newControlPlane(dir, bin, client.Host, client)
+}
+
+func newControlPlane(dir string, bin BinDir, server string, client *rest.Config) (*ControlPlane, error) {
+	objects, err := newObjects(client)
+	if err != nil {
+		return nil, fmt.Errorf("control plane in %s: %w", dir, err)
+	}
+	return &ControlPlane{dir: dir, bin: bin, server: server, rest: client, objects: objects}, nil
 }
 
 // Stop ends the processes, the API server before etcd, and keeps the run directory. Only etcd is terminated gracefully
@@ -212,32 +222,4 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return string(out), nil
-}
-
-// ServesKinds returns an error until the API server serves all its CustomResourceDefinitions, and kubectl knows them.
-func (c *ControlPlane) ServesKinds(ctx context.Context) error { return ServesKinds(ctx, c.Kubectl) }
-
-// ServesKinds is the method of the same name, for an API server that kubectl reaches in another network namespace only.
-// It is for a wait: kubectl wait alone fails for a definition that has no status yet, and the API server lists the
-// kinds of one some time after it is Established.
-func ServesKinds(ctx context.Context, kubectl func(context.Context, ...string) (string, error)) error {
-	if _, err := kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
-		return err
-	}
-	names, err := kubectl(ctx, "get", "crd", "-o", "jsonpath={.items[*].metadata.name}")
-	if err != nil {
-		return err
-	}
-	_, err = kubectl(ctx, "get", strings.ReplaceAll(names, " ", ","), "--all-namespaces")
-	return err
-}
-
-// Apply creates or updates the objects in the manifests, YAML or JSON, by server-side apply.
-func (c *ControlPlane) Apply(ctx context.Context, manifests string) error {
-	cmd := c.KubectlCommand(ctx, "apply", "--server-side", "--force-conflicts", "-f", "-")
-	cmd.Stdin = strings.NewReader(manifests)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl apply: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return nil
 }
