@@ -68,9 +68,45 @@ func kubectl(t *testing.T, c *ControlPlane, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-func TestDualStackServicesAndAttach(t *testing.T) {
-	dir := t.TempDir()
-	startIn(t, dir)
+// Two control planes start at the same time, and the behaviours of one are shown on these.
+func TestControlPlanes(t *testing.T) {
+	bin := binaries(t)
+	dirs, planes := []string{t.TempDir(), t.TempDir()}, make([]*ControlPlane, 2)
+	var group errgroup.Group
+	for i, dir := range dirs {
+		group.Go(func() (err error) {
+			planes[i], err = Start(t.Context(), Config{Dir: dir, Bin: bin})
+			return err
+		})
+		t.Cleanup(func() {
+			if err := proc.KillRecorded(dir); err != nil { // As after a crash, only the directory is known.
+				t.Error(err)
+			}
+			if left := processesOf(t, dir); len(left) > 0 {
+				t.Errorf("processes left: %q", left)
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("do not collide", func(t *testing.T) { doNotCollide(t, planes[0], planes[1]) })
+	t.Run("dual-stack Services, after Attach", func(t *testing.T) { dualStackServices(t, dirs[0]) })
+	t.Run("rights of a ServiceAccount", func(t *testing.T) { serviceAccountHasOnlyGrantedRights(t, planes[0]) })
+	t.Run("restart", func(t *testing.T) { restartKeepsObjectsAndIdentities(t, planes[1]) })
+}
+
+func doNotCollide(t *testing.T, one, other *ControlPlane) {
+	kubectl(t, one, "create", "namespace", "only-here")
+	if _, err := other.Kubectl(t.Context(), "get", "namespace", "only-here"); err == nil {
+		t.Error("the second control plane has the first one's object")
+	}
+	if one.server == other.server {
+		t.Errorf("both serve at %s", one.server)
+	}
+}
+
+func dualStackServices(t *testing.T, dir string) {
 	c, err := Attach(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -78,19 +114,26 @@ func TestDualStackServicesAndAttach(t *testing.T) {
 	if err := c.Apply(t.Context(), `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ipFamilyPolicy: RequireDualStack, ports: [{port: 80}]}}`); err != nil {
 		t.Fatal(err)
 	}
-	ips := strings.Fields(kubectl(t, c, "get", "service", "web", "-o",
-		"jsonpath={.spec.clusterIPs[0]} {.spec.clusterIPs[1]}"))
+	const path = "{.spec.clusterIPs[0]} {.spec.clusterIPs[1]}"
+	text := kubectl(t, c, "get", "service", "web", "-o", "jsonpath="+path)
+	ips := strings.Fields(text)
 	if len(ips) != 2 || !strings.HasPrefix(ips[0], "10.96.") || !strings.HasPrefix(ips[1], "fd00:10:96::") {
 		t.Errorf("cluster IPs = %q", ips)
 	}
-	if err := c.Apply(t.Context(), "{apiVersion: v1, kind: Service, metadata: {name: Wrong}}"); err == nil ||
-		!strings.Contains(err.Error(), "Wrong") {
-		t.Errorf("a bad manifest was taken: %v", err)
+	if got, err := c.Get(t.Context(), "services", "default", "web", path); got != text {
+		t.Errorf("Get returns %q (%v), kubectl get %q", got, err, text)
+	}
+	for want, manifests := range map[string]string{
+		"Wrong":        "{apiVersion: v1, kind: Service, metadata: {name: Wrong}}",
+		"spec.unknown": "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {unknown: true}}",
+	} {
+		if err := c.Apply(t.Context(), manifests); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a bad manifest: %v, want %s in it", err, want)
+		}
 	}
 }
 
-func TestServiceAccountHasOnlyGrantedRights(t *testing.T) {
-	c := startIn(t, t.TempDir())
+func serviceAccountHasOnlyGrantedRights(t *testing.T, c *ControlPlane) {
 	path, err := c.ServiceAccountKubeconfig("ovn-kubernetes", "ovnkube-slb")
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +162,8 @@ func TestServiceAccountHasOnlyGrantedRights(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsObjectsAndIdentities(t *testing.T) {
-	dir := t.TempDir()
-	c := startIn(t, dir)
+func restartKeepsObjectsAndIdentities(t *testing.T, c *ControlPlane) {
+	dir := c.Dir()
 	kubectl(t, c, "create", "configmap", "kept")
 	before, err := os.ReadFile(certPath(dir, authorityName))
 	if err != nil {
@@ -141,37 +183,6 @@ func TestRestartKeepsObjectsAndIdentities(t *testing.T) {
 	}
 	if after, err := os.ReadFile(certPath(dir, authorityName)); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the certificate authority changed: %v", err)
-	}
-}
-
-func TestControlPlanesDoNotCollide(t *testing.T) {
-	bin := binaries(t)
-	planes := make([]*ControlPlane, 2)
-	var group errgroup.Group
-	for i := range planes {
-		dir := t.TempDir()
-		group.Go(func() (err error) {
-			planes[i], err = Start(t.Context(), Config{Dir: dir, Bin: bin})
-			return err
-		})
-		t.Cleanup(func() {
-			if err := proc.KillRecorded(dir); err != nil { // As after a crash, only the directory is known.
-				t.Error(err)
-			}
-			if left := processesOf(t, dir); len(left) > 0 {
-				t.Errorf("processes left: %q", left)
-			}
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, planes[0], "create", "namespace", "only-here")
-	if _, err := planes[1].Kubectl(t.Context(), "get", "namespace", "only-here"); err == nil {
-		t.Error("the second control plane has the first one's object")
-	}
-	if planes[0].server == planes[1].server {
-		t.Errorf("both serve at %s", planes[0].server)
 	}
 }
 
