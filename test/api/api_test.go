@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
-	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/contract"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab/controlplane"
 )
@@ -34,10 +33,9 @@ type server struct {
 	dynamic dynamic.Interface
 }
 
-// The tests of this package run in parallel, each on its own control plane: they wait more than they compute.
-
-func TestKinds(t *testing.T) {
-	t.Parallel()
+// TestManifests installs the manifests once. Each of its parts removes what it has added, except the last two, which
+// install other ones over them.
+func TestManifests(t *testing.T) {
 	s := start(t)
 	t.Run("bad pools are refused", s.testBadPools)
 	t.Run("bad objects are refused", s.testBadObjects)
@@ -48,12 +46,6 @@ func TestKinds(t *testing.T) {
 	t.Run("pools do not overlap each other", s.testOverlap)
 	t.Run("a node writes of itself only", s.testOwnNode)
 	t.Run("a pool with externalIPs is accepted with a warning", s.testWarning)
-	t.Run("flow control", s.testFlowControl)
-}
-
-func TestManifests(t *testing.T) {
-	t.Parallel()
-	s := start(t)
 	t.Run("examples", s.testExamples)
 	t.Run("rights", s.testRights)
 	t.Run("bundle", s.testBundle)
@@ -64,6 +56,7 @@ func TestManifests(t *testing.T) {
 	t.Run("kustomizations", s.testKustomizations)
 	t.Run("listeners", s.testListeners)
 	t.Run("OpenShift", s.testOpenShift)
+	t.Run("flow control", s.testFlowControl)
 }
 
 // start returns a control plane with everything installed.
@@ -89,7 +82,6 @@ func start(t *testing.T) *server {
 	}
 	s.install(t)
 	t.Run("a pool right after the installation", s.testFirstPool)
-	await.NoError(t, "our kinds are served", s.ServesKinds)
 	return s
 }
 
@@ -116,6 +108,24 @@ func (s *server) deleteAfter(t *testing.T, args ...string) {
 			t.Error(err)
 		}
 	})
+}
+
+// apply stores objects, and returns when the API server has.
+func (s *server) apply(t *testing.T, manifest string) {
+	t.Helper()
+	if err := s.Apply(t.Context(), manifest); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get returns a field of an object, in the namespace of OVN-Kubernetes if its kind has namespaces.
+func (s *server) get(t *testing.T, resource, name, path string) string {
+	t.Helper()
+	out, err := s.Get(t.Context(), resource, "ovn-kubernetes", name, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // file writes a manifest for kubectl to a file. It returns the path.

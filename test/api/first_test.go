@@ -3,7 +3,6 @@
 package api
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,10 +14,7 @@ import (
 // controller runs. The API server, to which our kinds are new, loads the parameters of the admission policy only after
 // the policy and the kinds exist. Until then it must not refuse a pool.
 func (s *server) testFirstPool(t *testing.T) {
-	await.NoError(t, "the kinds of the examples are served", func(ctx context.Context) error {
-		_, err := s.Kubectl(ctx, "get", "ipaddresspools.slb.k8s.ovn.org,l2domains.slb.k8s.ovn.org")
-		return err
-	})
+	await.NoError(t, "our kinds are served", s.ServesKinds)
 	s.deleteAfter(t, "-f", filepath.Join(examples, "pool.yaml"))
 	s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"))
 	await.True(t, "an overlapping pool is refused", func() bool {

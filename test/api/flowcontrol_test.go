@@ -38,10 +38,9 @@ func (s *schemaOf) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // testFlowControl sends requests of the controller, of a node and of others. The API server classifies them as
 // intended: what a node reads takes no place from what nodes report, and no other account takes one from the
-// controller, nor does one of kube-system, of which each node has tokens.
+// controller, nor does one of kube-system, of which each node has tokens. It leaves what it installs.
 func (s *server) testFlowControl(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "interconnect-bgp"))
-	s.deleteAfter(t, "-k", filepath.Join(manifests, "interconnect-bgp"))
 	ctx, lease := t.Context(), []byte(`{"spec":{"leaseDurationSeconds":1}}`)
 	lists := func(c *kubernetes.Clientset) error {
 		_, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,18 +23,18 @@ func (s *server) testExamples(t *testing.T) {
 	s.kubectl(t, "apply", "-f", filepath.Join(examples, "pool.yaml"), "-f", filepath.Join(examples, "l2domain.yaml"), "-f",
 		filepath.Join(examples, "web.yaml"))
 	s.deleteAfter(t, "-f", examples)
-	for _, c := range []struct{ object, path, want string }{
-		{"ipaddresspool/public", "{.spec.addresses}", `["10.50.0.100-10.50.0.199","fd00:50::100-fd00:50::1ff"]`},
-		{"l2domain/provider", "{.spec.failover.detectInterval}", "200ms"},
-		{"service/web", "{.spec.type} {.spec.ipFamilies}", `LoadBalancer ["IPv4","IPv6"]`},
-		{"deployment/web", "{.spec.replicas}", "6"},
+	for _, c := range []struct{ resource, name, path, want string }{
+		{"ipaddresspools", "public", "{.spec.addresses}", `["10.50.0.100-10.50.0.199","fd00:50::100-fd00:50::1ff"]`},
+		{"l2domains", "provider", "{.spec.failover.detectInterval}", "200ms"},
+		{"services", "web", "{.spec.type} {.spec.ipFamilies}", `LoadBalancer ["IPv4","IPv6"]`},
+		{"deployments", "web", "{.spec.replicas}", "6"},
 	} {
-		if got := s.kubectl(t, "get", c.object, "-o", "jsonpath="+c.path); got != c.want {
-			t.Errorf("%s %s is %s, want %s", c.object, c.path, got, c.want)
+		if got, err := s.Get(t.Context(), c.resource, metav1.NamespaceDefault, c.name, c.path); err != nil || got != c.want {
+			t.Errorf("%s %s %s is %s (%v), want %s", c.resource, c.name, c.path, got, err, c.want)
 		}
 	}
-	for _, short := range []string{"ippool", "l2d", "bgpp", "bgpadv", "bfdp", "bgpcomm", "bgpns", "slb"} {
-		s.kubectl(t, "get", short)
+	for _, names := range []string{"ippool,l2d,bgpp,bgpadv,bfdp,bgpcomm,bgpns", "slb"} { // short names, and the category
+		s.kubectl(t, "get", names)
 	}
 }
 
@@ -143,8 +144,8 @@ func hasNoUseFor() []right {
 func (s *server) testNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "node"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "node"))
-	if got, want := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o",
-		"jsonpath={.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"),
+	if got, want := s.get(t, "daemonsets", "ovnkube-slb-node",
+		"{.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"),
 		"ovnkube-slb-node node"; got != want {
 		t.Errorf("the DaemonSet runs %q, want %q", got, want)
 	}
@@ -164,8 +165,7 @@ func (s *server) testNode(t *testing.T) {
 func (s *server) testBGPNode(t *testing.T) {
 	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "bgp"))
 	s.deleteAfter(t, "-k", filepath.Join(manifests, "bgp"))
-	args := s.kubectl(t, "-n", "ovn-kubernetes", "get", "daemonset", "ovnkube-slb-node", "-o",
-		"jsonpath={.spec.template.spec.containers[0].args}")
+	args := s.get(t, "daemonsets", "ovnkube-slb-node", "{.spec.template.spec.containers[0].args}")
 	if !strings.Contains(args, `"node"`) || !strings.Contains(args, `"--enable-bgp"`) {
 		t.Errorf("the DaemonSet runs %s", args)
 	}
@@ -199,11 +199,11 @@ func (s *server) testSDN(t *testing.T) {
 	t.Cleanup(func() { s.rulesReturn(context.WithoutCancel(t.Context()), t) })
 	s.deleteAfter(t, "-f", filepath.Join(manifests, "sdn", "rbac.yaml"), "-f",
 		filepath.Join(manifests, "sdn", "daemonset.yaml"), "-f", filepath.Join(manifests, "controller", "deployment.yaml"))
-	for object, want := range map[string]string{"daemonset/ovnkube-slb-sdn": "--enable-sdn",
-		"deployment/ovnkube-slb": "--network-type=OpenShiftSDN"} {
-		if args := s.kubectl(t, "-n", "ovn-kubernetes", "get", object, "-o",
-			"jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, want) {
-			t.Errorf("%s runs %s, want %s", object, args, want)
+	for _, c := range []struct{ resource, name, want string }{
+		{"daemonsets", "ovnkube-slb-sdn", "--enable-sdn"}, {"deployments", "ovnkube-slb", "--network-type=OpenShiftSDN"},
+	} {
+		if args := s.get(t, c.resource, c.name, "{.spec.template.spec.containers[0].args}"); !strings.Contains(args, c.want) {
+			t.Errorf("%s %s runs %s, want %s", c.resource, c.name, args, c.want)
 		}
 	}
 	yes := append(reviews(), right{"create", "coordination.k8s.io", "leases", "", guards, ""},
@@ -273,7 +273,7 @@ func (s *server) may(t *testing.T, account string, r right) bool {
 // testInsideOVNKubeMaster adds the controller to a Deployment of OVN-Kubernetes, which must keep all its own fields.
 func (s *server) testInsideOVNKubeMaster(t *testing.T) {
 	overlay := filepath.Join(manifests, "overlays/ovnkube-master")
-	s.kubectl(t, "apply", "-f", s.file(t, ovnkubeMaster))
+	s.apply(t, ovnkubeMaster)
 	for range 2 { // The second iteration changes nothing.
 		s.kubectl(t, "apply", "-k", overlay)
 		s.kubectl(t, "-n", "ovn-kubernetes", "patch", "deployment", "ovnkube-master", "--patch-file",
@@ -302,7 +302,8 @@ func (s *server) testInsideOVNKubeMaster(t *testing.T) {
 // bothContainers checks the Deployment that kubectl prints.
 func (s *server) bothContainers(t *testing.T, kubectl ...string) {
 	t.Helper()
-	for path, want := range map[string]string{
+	var paths, want []string
+	for path, value := range map[string]string{
 		"{.spec.template.spec.containers[*].name}":                                             "ovnkube-slb ovnkube-master",
 		`{.spec.template.spec.containers[?(@.name=="ovnkube-master")].command}`:                `["/root/ovnkube.sh","ovn-master"]`,
 		`{.spec.template.spec.containers[?(@.name=="ovnkube-slb")].args[0]}`:                   "controller",
@@ -311,9 +312,14 @@ func (s *server) bothContainers(t *testing.T, kubectl ...string) {
 		"{.spec.replicas}":                      "3",
 		"{.spec.template.spec.volumes[*].name}": "slb-run-ovn host-var-run-ovs",
 	} {
-		if got := s.kubectl(t, append(kubectl, "-o", "jsonpath="+path)...); got != want {
-			t.Errorf("%s is %s, want %s", path, got, want)
-		}
+		paths, want = append(paths, path), append(want, path+" "+value)
+	}
+	values := strings.Split(s.kubectl(t, append(kubectl, "-o", "jsonpath="+strings.Join(paths, `{"\n"}`))...), "\n")
+	for i := range values {
+		values[i] = paths[i] + " " + values[i]
+	}
+	if diff := cmp.Diff(want, values); diff != "" {
+		t.Errorf("the Deployment (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,7 @@ func (s *server) testKustomizations(t *testing.T) {
 	}
 	version := regexp.MustCompile(`(?m)^  version: (.+)$`).FindStringSubmatch(string(csv))
 	image := "ghcr.io/ovnkube-slb/ovnkube-slb:v" + version[1]
+	sent := map[string]bool{} // the kustomizations share most of their objects
 	for _, dir := range kustomizations(t) {
 		name, err := filepath.Rel(manifests, dir)
 		if err != nil {
@@ -102,8 +104,9 @@ func (s *server) testKustomizations(t *testing.T) {
 			text := s.kubectl(t, "kustomize", dir)
 			all := objects(t, text)
 			s.createNamespaces(t, all)
-			s.kubectl(t, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f",
-				s.file(t, text))
+			if err := s.DryRun(t.Context(), unsent(text, sent)); err != nil {
+				t.Error(err)
+			}
 			for _, pod := range podsOf(t, all) {
 				checkContainers(t, pod, image)
 				if _, err := s.createPod(t, pod); err != nil {
@@ -118,6 +121,15 @@ func (s *server) testKustomizations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unsent returns the YAML documents of a text that are not in sent, and adds them to it.
+func unsent(text string, sent map[string]bool) string {
+	documents := slices.DeleteFunc(strings.Split(text, "\n---\n"), func(d string) bool { return sent[d] })
+	for _, d := range documents {
+		sent[d] = true
+	}
+	return strings.Join(documents, "\n---\n")
 }
 
 // checkContainers checks the images of a Pod, and that its memory is bounded.
@@ -144,7 +156,7 @@ func (s *server) createNamespaces(t *testing.T, all []*unstructured.Unstructured
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.kubectl(t, "apply", "-f", s.file(t, string(text)))
+		s.apply(t, string(text))
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 
 // testOverlap compares new pools with an existing one.
 func (s *server) testOverlap(t *testing.T) {
-	s.kubectl(t, "create", "-f", s.file(t, object("IPAddressPool", "old", `
+	s.apply(t, object("IPAddressPool", "old", `
 addresses: [10.7.0.0/24, 10.7.8.10-10.7.8.99, "fd00:7::/112", "fd00:7::1:10-fd00:7::1:ff"]
-exclude: [10.7.0.0/28]`)))
+exclude: [10.7.0.0/28]`))
 	s.deleteAfter(t, "ipaddresspool", "old")
 	// The policy compares with the pools that the API server's own watch has delivered, shortly after each was stored.
 	await.True(t, "the policy knows the old pool", func() bool {
@@ -63,12 +63,10 @@ exclude: [10.7.0.0/28]`)))
 		})
 	}
 	t.Run("an edit", func(t *testing.T) {
-		s.kubectl(t, "create", "-f", s.file(t, pool("new", `[10.9.0.0/24]`)))
+		s.apply(t, pool("new", `[10.9.0.0/24]`))
 		s.deleteAfter(t, "ipaddresspool", "new")
-		_, err := s.Kubectl(t.Context(), "patch", "ipaddresspool", "new", "--type=merge", "-p",
-			`{"spec":{"addresses":["10.9.0.0/24","10.7.8.50"]}}`)
-		refused(t, err, []string{"spec.addresses: 10.7.8.50 overlaps 10.7.8.10-10.7.8.99 of IPAddressPool old"})
-		s.kubectl(t, "patch", "ipaddresspool", "new", "--type=merge", "-p", `{"spec":{"addresses":["10.9.0.0/23"]}}`)
+		refused(t, s.Apply(t.Context(), pool("new", `[10.9.0.0/24, 10.7.8.50]`)), []string{"spec.addresses: 10.7.8.50 overlaps 10.7.8.10-10.7.8.99 of IPAddressPool old"})
+		s.apply(t, pool("new", `[10.9.0.0/23]`))
 		s.kubectl(t, "label", "ipaddresspool", "old", "a=b")
 	})
 }
@@ -155,7 +153,7 @@ func (s *server) testLargestPool(t *testing.T) {
 		}
 		return object("IPAddressPool", name, spec.String())
 	}
-	s.kubectl(t, "create", "-f", s.file(t, largest("large", 0)))
+	s.apply(t, largest("large", 0))
 	s.deleteAfter(t, "ipaddresspool", "large")
 	s.fillLeases(t, "large")
 	if err := s.create(t.Context(), largest("larger", 1)); err != nil {

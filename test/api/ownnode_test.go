@@ -41,7 +41,7 @@ func (s *server) testOwnNode(t *testing.T) {
 	resource, ctx := v1alpha1.GroupVersion().WithResource("bgpnodestatuses"), t.Context()
 	statuses, all := others.Resource(resource), s.dynamic.Resource(resource)
 	for _, node := range []string{"n1", "n2"} {
-		s.kubectl(t, "create", "-f", s.file(t, statusOf(node)))
+		s.apply(t, statusOf(node))
 		s.deleteAfter(t, "bgpnodestatus", node)
 	}
 	dry := []string{metav1.DryRunAll}
@@ -132,8 +132,8 @@ func (s *server) testOwnNode(t *testing.T) {
 		metav1.CreateOptions{DryRun: dry}); err != nil {
 		t.Errorf("an administrator: %v", err)
 	}
-	if strings.Contains(s.kubectl(t, "get", "validatingadmissionpolicy", "own-node.slb.k8s.ovn.org", "-o",
-		"jsonpath={.status.typeChecking}"), "expressionWarnings") {
+	if strings.Contains(s.get(t, "validatingadmissionpolicies", "own-node.slb.k8s.ovn.org", "{.status.typeChecking}"),
+		"expressionWarnings") {
 		t.Error("the policy has warnings")
 	}
 }

@@ -31,8 +31,8 @@ func (s *server) testWarning(t *testing.T) {
 			t.Errorf("%q: %s", fields, out)
 		}
 	}
-	if strings.Contains(s.kubectl(t, "get", "validatingadmissionpolicy", "ippool-external-ips.slb.k8s.ovn.org", "-o",
-		"jsonpath={.status.typeChecking}"), "expressionWarnings") {
+	if strings.Contains(s.get(t, "validatingadmissionpolicies", "ippool-external-ips.slb.k8s.ovn.org",
+		"{.status.typeChecking}"), "expressionWarnings") {
 		t.Error("the policy has warnings")
 	}
 }
