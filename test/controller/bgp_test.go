@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -85,7 +84,7 @@ func nodeReportsOnBGP(t *testing.T, c *cluster) {
 		"--enable-l2-guard=false")
 	eventually(t, "ready", func() bool { return cmd.get("/readyz") != "" })
 	field := func(path string) string {
-		out, err := c.plane.Kubectl(context.WithoutCancel(t.Context()), "get", "bgpnodestatus", "n1", "-o", "jsonpath="+path)
+		out, err := c.plane.Get(t.Context(), "bgpnodestatuses", "", "n1", path)
 		if err != nil {
 			return ""
 		}

@@ -181,7 +181,7 @@ func (s *scene) pool(t *testing.T, assigned, available int) {
 		}
 	}()
 	eventually(t, "the pool counts assigned/available "+want, func() bool {
-		got = s.kubectl(t, "get", "ippool/tight", "-o", "jsonpath={.status.assignedIPv4}/{.status.availableIPv4}")
+		got = s.field(t, "ipaddresspools", "tight", "{.status.assignedIPv4}/{.status.availableIPv4}")
 		return got == want
 	})
 }
@@ -193,7 +193,7 @@ func (s *scene) nothingLeft(t *testing.T) {
 	eventually(t, "no Service has an address", func() bool { return s.holders() == 0 })
 	s.pool(t, 0, crowd)
 	eventually(t, "no load balancers", func() bool { return len(s.loadBalancers(t)) == 0 })
-	s.kubectl(t, "delete", "l2domains", "--all")
+	s.deleteAll(t, "l2domains")
 	s.bareAgain(t)
 }
 

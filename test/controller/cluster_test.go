@@ -79,9 +79,10 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "crds"))
+	for _, part := range []string{"crds", "rbac"} {
+		c.apply(t, c.kubectl(t, "kustomize", filepath.Join(manifests, part)))
+	}
 	await.NoError(t, "our kinds are served", plane.ServesKinds)
-	c.kubectl(t, "apply", "-k", filepath.Join(manifests, "rbac"))
 	if c.scraper, err = scrape.New(t.Context(), plane); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +107,17 @@ func (c *cluster) apply(t *testing.T, manifest string) {
 	if err := c.plane.Apply(t.Context(), manifest); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// field returns what kubectl get -o jsonpath=PATH prints of an object without a namespace, or of all objects of a kind
+// if the name is empty.
+func (c *cluster) field(t *testing.T, resource, name, path string) string {
+	t.Helper()
+	out, err := c.plane.Get(t.Context(), resource, "", name, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // node creates a Node with the annotations of OVN-Kubernetes.
@@ -325,10 +337,19 @@ func (c *cluster) clear(t *testing.T) {
 		c.client.CoordinationV1().Leases(v1alpha1.GuardsNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	for _, kind := range []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles",
 		"communities", "bgpnodestatuses"} {
-		objects := c.dynamic.Resource(v1alpha1.GroupVersion().WithResource(kind))
-		err = errors.Join(err, objects.DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+		c.deleteAll(t, kind)
 	}
 	if err != nil {
+		t.Error(err)
+	}
+}
+
+// deleteAll deletes all objects of a kind of ours.
+func (c *cluster) deleteAll(t *testing.T, resource string) {
+	t.Helper()
+	objects := c.dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource))
+	if err := objects.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -151,7 +151,7 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 	}
 
 	c.delete(t, "web")
-	c.kubectl(t, "delete", "l2domains", "--all")
+	c.deleteAll(t, "l2domains")
 	left := ""
 	defer func() {
 		if t.Failed() && left != bare {

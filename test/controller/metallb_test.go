@@ -312,12 +312,12 @@ func metalLBIsImportedWithItsAddresses(t *testing.T, c *cluster) {
 		t.Errorf("a second import (%v):\n%s", err, out)
 	}
 	p.stop()
-	versions := []string{"get", "services", "-A", "-o", "jsonpath={.items[*].metadata.resourceVersion}"}
-	before := c.kubectl(t, versions...)
+	const versions = "{.items[*].metadata.resourceVersion}"
+	before := c.field(t, "services", "", versions)
 	p = c.controller(t, o)
 	eventually(t, "the new process is ready", func() bool { return p.Healthy() == nil })
 	c.settled(t, counts)
-	if after := c.kubectl(t, versions...); after != before {
+	if after := c.field(t, "services", "", versions); after != before {
 		t.Errorf("Services were written after a restart: %s, and then %s", before, after)
 	}
 }

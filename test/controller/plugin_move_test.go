@@ -23,7 +23,7 @@ func pluginMoves(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-2")
 	c.active(t, "n2")
 	get := func(path string) string {
-		return c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath="+path)
+		return c.field(t, "l2domains", "lan", path)
 	}
 	const annotation = `{.metadata.annotations.slb\.k8s\.ovn\.org/move}`
 	shard := get("{.status.shards[0].index}")
@@ -75,7 +75,7 @@ func pluginMoves(t *testing.T, c *cluster) {
 	eventually(t, "the unreadable request is reported", func() bool {
 		return strings.HasPrefix(get(`{.status.conditions[?(@.type=="Accepted")].message}`),
 			"annotation "+v1alpha1.AnnotationMove+": n1 is not of the form") &&
-			strings.Contains(c.kubectl(t, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}"),
+			strings.Contains(c.field(t, "events", "", "{.items[*].reason}"),
 				v1alpha1.EventMoveFailed)
 	})
 	c.kubectl(t, "annotate", "--overwrite", "l2domain", "lan",

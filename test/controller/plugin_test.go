@@ -96,8 +96,7 @@ func (p *plugin) timesOut(t *testing.T, args, state string, reset func(), parts 
 func (c *cluster) active(t *testing.T, node string) {
 	t.Helper()
 	eventually(t, "the L2Domain shows the active gateway "+node, func() bool {
-		return strings.Contains(c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}"),
-			fmt.Sprintf("\"active\":%q", node))
+		return strings.Contains(c.field(t, "l2domains", "lan", "{.status.shards}"), fmt.Sprintf("\"active\":%q", node))
 	})
 }
 
@@ -114,7 +113,7 @@ func pluginExplains(t *testing.T, c *cluster) {
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonNoActiveGateway)
 	// The status of the domain is written beside those of the Services, not before them.
 	eventually(t, "the L2Domain shows its shards", func() bool {
-		return c.kubectl(t, "get", "l2domain", "lan", "-o", "jsonpath={.status.shards}") != ""
+		return c.field(t, "l2domains", "lan", "{.status.shards}") != ""
 	})
 	p.expect(t, "explain "+ns+"/web", 3, "gateway lan: NoActiveGateway", "ovn-northd")
 	o.claim(t, "chassis-2")
@@ -220,9 +219,9 @@ func pluginPlans(t *testing.T, c *cluster) {
 	p.expect(t, "drain n2 --dry-run", 0, fmt.Sprintf("changes %s/web: address %s: shard lan/", ns, address),
 		"moves from n2 to ", "dry run")
 	p.expect(t, "drain n2 --wait=false --reason kernel", 0, "moves from n2 to ", "node n2 drains")
-	excluded := `jsonpath={.status.excludedNodes[?(@.name=="n2")]}`
+	const excluded = `{.status.excludedNodes[?(@.name=="n2")]}`
 	eventually(t, "n2 drains", func() bool {
-		is := c.kubectl(t, "get", "l2domain", "lan", "-o", excluded)
+		is := c.field(t, "l2domains", "lan", excluded)
 		return strings.Contains(is, "Draining") && strings.Contains(is, "kernel")
 	})
 	p.timesOut(t, "drain n2", "shard lan/", nil, "node n2 has not drained within ")
@@ -231,6 +230,6 @@ func pluginPlans(t *testing.T, c *cluster) {
 	c.kubectl(t, "label", "node", "n2", corev1.LabelNodeExcludeBalancers+"-")
 	p.expect(t, "undrain n2", 0, "node n2 does not drain: it had no annotation "+v1alpha1.AnnotationDrain)
 	eventually(t, "n2 no longer drains", func() bool {
-		return c.kubectl(t, "get", "l2domain", "lan", "-o", excluded) == ""
+		return c.field(t, "l2domains", "lan", excluded) == ""
 	})
 }

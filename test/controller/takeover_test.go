@@ -136,12 +136,11 @@ func standbyTakesOver(t *testing.T, c *cluster) {
 	o.claim(t, "chassis-1")
 	c.allAnnounced(t, o, services+1) // and far
 	eventually(t, "n1 is the first gateway of each shard", func() bool {
-		first := c.kubectl(t, "get", "l2domains", "-o", "jsonpath={.items[*].status.shards[*].gateways[0]}")
+		first := c.field(t, "l2domains", "", "{.items[*].status.shards[*].gateways[0]}")
 		return first != "" && strings.Trim(first, "n1 ") == ""
 	})
 	eventually(t, "the peer has a session with n1 only", func() bool {
-		return c.kubectl(t, "get", "bgppeer", "tor", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`) ==
-			v1alpha1.ReasonSessionsDown
+		return c.field(t, "bgppeers", "tor", `{.status.conditions[?(@.type=="Ready")].reason}`) == v1alpha1.ReasonSessionsDown
 	})
 	c.settled(t, func() [2]int { return [2]int{first.counter(t, writes), o.transactions(t)} })
 

@@ -4,17 +4,16 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
@@ -59,55 +58,51 @@ func quiet(t *testing.T, counts func() [2]int) [2]int {
 // shards imply; empty if they agree. They are written with the next full pass, which may come seconds later.
 func (c *cluster) incomplete(t *testing.T) string {
 	t.Helper()
-	var list struct{ Items []json.RawMessage }
-	text := c.kubectl(t, "get", "services,ipaddresspools."+v1alpha1.GroupName+",l2domains", "-A", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
+	services, err := c.client.CoreV1().Services("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(item json.RawMessage, into any) {
-		if err := json.Unmarshal(item, into); err != nil {
-			t.Fatal(err)
+	held, announced := map[string]bool{}, true // the addresses, and whether each Service that has one is announced
+	for _, s := range services.Items {
+		for _, ingress := range s.Status.LoadBalancer.Ingress {
+			held[ingress.IP] = true
+			announced = announced && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced)
 		}
 	}
-	held, announced := map[string]bool{}, true // the addresses, and whether each Service that has one is announced
 	assigned := 0
-	var pools []v1alpha1.IPAddressPool
-	var domains []v1alpha1.L2Domain
-	for _, item := range list.Items {
-		var object struct{ Kind string }
-		read(item, &object)
-		switch object.Kind {
-		case "Service":
-			var s corev1.Service
-			read(item, &s)
-			for _, ingress := range s.Status.LoadBalancer.Ingress {
-				held[ingress.IP] = true
-				announced = announced && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-			}
-		case "IPAddressPool":
-			var p v1alpha1.IPAddressPool
-			read(item, &p)
-			if is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
-				is.ObservedGeneration != p.Generation {
-				return "pool " + p.Name + " is not accepted as it is"
-			}
-			assigned += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
-			pools = append(pools, p)
-		case "L2Domain":
-			var d v1alpha1.L2Domain
-			read(item, &d)
-			domains = append(domains, d)
+	pools := listed[v1alpha1.IPAddressPool](t, c, "ipaddresspools")
+	for _, p := range pools {
+		if is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted); is == nil ||
+			is.ObservedGeneration != p.Generation {
+			return "pool " + p.Name + " is not accepted as it is"
 		}
+		assigned += int(p.Status.AssignedIPv4 + p.Status.AssignedIPv6)
 	}
 	if len(pools) > 0 && assigned != len(held) {
 		return fmt.Sprintf("pools count %d addresses, Services have %d", assigned, len(held))
 	}
-	for _, d := range domains {
+	for _, d := range listed[v1alpha1.L2Domain](t, c, "l2domains") {
 		if why := incompleteDomain(t, &d, pools, announced); why != "" {
 			return why
 		}
 	}
 	return ""
+}
+
+// listed returns all objects of a kind of ours.
+func listed[T any](t *testing.T, c *cluster, resource string) []T {
+	t.Helper()
+	list, err := c.dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource)).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]T, len(list.Items))
+	for i, o := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &out[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
 
 // incompleteDomain returns how the status of a domain differs from those of the pools; empty if they agree. announced
