@@ -17,11 +17,14 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/transport"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	kubefrr "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	importer "github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb/cluster"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/slb"
@@ -217,15 +220,36 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// ours returns our objects.
+func (s *fabric) ours(t *testing.T) []kubefrr.Configuration {
+	t.Helper()
+	clients, err := kube.NewFRRClients(s.Plane.RESTConfig(), site.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := clients.Configurations.List(t.Context(), metav1.ListOptions{LabelSelector: frrapi.LabelPeer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// field returns what kubectl get -o jsonpath=PATH prints of an object, or of all objects of a kind if the name is empty.
+func (s *fabric) field(t *testing.T, resource, namespace, name, path string) string {
+	t.Helper()
+	out, err := s.Plane.Get(t.Context(), resource, namespace, name, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // generations returns the generations of our objects by their names.
 func (s *fabric) generations(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for line := range strings.Lines(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-l",
-		frrapi.LabelPeer, "-o",
-		`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}/{.metadata.generation}{"\n"}{end}`)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		out[name] = value
+	for _, o := range s.ours(t) {
+		out[o.Name] = fmt.Sprintf("%s/%d", o.UID, o.Generation)
 	}
 	return out
 }

@@ -135,8 +135,8 @@ func (s *fabric) takeOver(t *testing.T) {
 	t.Helper()
 	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
 	await.True(t, "objects with a session of our own", func() bool {
-		profiles := strings.Fields(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
-			"jsonpath={range .items[*]}{.metadata.name}={.spec.bgp.routers[*].neighbors[*].bfdProfile} {end}"))
+		profiles := strings.Fields(s.field(t, "frrconfigurations", site.Namespace, "",
+			"{range .items[*]}{.metadata.name}={.spec.bgp.routers[*].neighbors[*].bfdProfile} {end}"))
 		if i := slices.IndexFunc(profiles, func(p string) bool { return !strings.HasSuffix(p, "=slow") }); i >= 0 {
 			t.Fatalf("an object without the BFD profile: %s", profiles[i])
 		}
@@ -167,13 +167,12 @@ func (s *fabric) refuse(t *testing.T) {
 	s.apply(t, `{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: refused},
   spec: {backend: FRRK8s, myASN: 64999, peerASN: 64512, peerAddress: 10.77.0.9}}`)
 	await.True(t, "the peer refused", func() bool {
-		return strings.Contains(s.kubectl(t, "get", "bgppeers.slb.k8s.ovn.org", "refused", "-o",
-			`jsonpath={.status.conditions[?(@.type=="Ready")].reason}`), "FRRConflict")
+		return strings.Contains(s.field(t, "bgppeers.slb.k8s.ovn.org", "", "refused",
+			`{.status.conditions[?(@.type=="Ready")].reason}`), "FRRConflict")
 	})
 	for _, n := range s.Nodes {
 		await.NoError(t, "the state of node "+n.Name, func(ctx context.Context) error { // it may not be there yet
-			is, err := s.Plane.Kubectl(ctx, "get", "frrnodestate", n.Name, "-o",
-				"jsonpath={.status.lastConversionResult}")
+			is, err := s.Plane.Get(ctx, "frrnodestates", "", n.Name, "{.status.lastConversionResult}")
 			if err == nil && is != "success" {
 				err = errors.New(is)
 			}
@@ -197,12 +196,8 @@ func (s *fabric) refuseForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := clients.Configurations.List(t.Context(), metav1.ListOptions{LabelSelector: frrapi.LabelPeer})
-	if err != nil {
-		t.Fatal(err)
-	}
 	merged := frrk8s.NewMerged(nil)
-	for _, c := range list.Items {
+	for _, c := range s.ours(t) {
 		if conflict := merged.Add(c.Name, &c.Spec); conflict != nil {
 			t.Errorf("objects of ours: %s", conflict)
 		}
@@ -224,8 +219,8 @@ func (s *fabric) announced(t *testing.T) {
 	t.Helper()
 	is := func(status string) func() bool {
 		return func() bool {
-			return s.kubectl(t, "-n", "shop", "get", "service", "late", "-o",
-				`jsonpath={.status.conditions[?(@.type=="slb.k8s.ovn.org/Announced")].status}`) == status
+			return s.field(t, "services", "shop", "late",
+				`{.status.conditions[?(@.type=="slb.k8s.ovn.org/Announced")].status}`) == status
 		}
 	}
 	await.True(t, "the Service announced", is("True"))
@@ -249,8 +244,8 @@ func (s *fabric) drain(t *testing.T, stop func()) func() {
 	t.Helper()
 	s.kubectl(t, "annotate", "node", "n1", "slb.k8s.ovn.org/drain=test")
 	await.True(t, "an object for the node that drains", func() bool {
-		return strings.Contains(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-o",
-			"jsonpath={.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), leaving)
+		return strings.Contains(s.field(t, "frrconfigurations", site.Namespace, "",
+			"{.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), leaving)
 	})
 	stop()
 	n1 := s.Nodes[0].Addr.String()
