@@ -40,7 +40,8 @@ const moving = "203.0.113.1/32"
 func TestServiceReachesARouter(t *testing.T) {
 	contract.TestAsRoot(t, append(frr.Programs(frr.Prefix()), "go", "ip", "bash", "python3", site.Reloader)...)
 	t.Parallel()
-	started, err := site.Start(t.Context(), site.Config{Root: "../../..", Nodes: 2, Debounce: "50", Poll: "1s",
+	// A poll runs several vtysh on each node, and the test waits for few polls.
+	started, err := site.Start(t.Context(), site.Config{Root: "../../..", Nodes: 2, Debounce: "50", Poll: "4s",
 		Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
