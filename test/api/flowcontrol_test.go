@@ -40,7 +40,7 @@ func (s *schemaOf) RoundTrip(r *http.Request) (*http.Response, error) {
 // intended: what a node reads takes no place from what nodes report, and no other account takes one from the
 // controller, nor does one of kube-system, of which each node has tokens. It leaves what it installs.
 func (s *server) testFlowControl(t *testing.T) {
-	s.kubectl(t, "apply", "-k", filepath.Join(manifests, "interconnect-bgp"))
+	s.apply(t, s.kubectl(t, "kustomize", filepath.Join(manifests, "interconnect-bgp")))
 	ctx, lease := t.Context(), []byte(`{"spec":{"leaseDurationSeconds":1}}`)
 	lists := func(c *kubernetes.Clientset) error {
 		_, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -158,9 +158,9 @@ func volumeKind(v *corev1.Volume) string {
 func (s *server) testOpenShift(t *testing.T) {
 	for _, name := range []string{"openshift", "openshift-sdn"} {
 		t.Run(name, func(t *testing.T) {
-			overlay := filepath.Join(manifests, "overlays", name)
-			s.kubectl(t, "apply", "-k", overlay)
-			all := objects(t, s.kubectl(t, "kustomize", overlay))
+			text := s.kubectl(t, "kustomize", filepath.Join(manifests, "overlays", name))
+			s.apply(t, text)
+			all := objects(t, text)
 			for _, o := range all {
 				if o.GetNamespace() == "ovn-kubernetes" {
 					t.Errorf("%s %s is in the namespace of OVN-Kubernetes, which OpenShift does not have", o.GetKind(), o.GetName())

@@ -128,7 +128,7 @@ func (r *running) leave(node string) {
 func (r *running) known(nodes ...string) {
 	r.t.Helper()
 	r.await(fmt.Sprintf("nodes %v are fit", nodes), func(ctx context.Context) error {
-		out, err := r.Plane.Kubectl(ctx, "get", "l2domain", "lan", "-o", "jsonpath={.status.excludedNodes[*].name}")
+		out, err := r.Plane.Get(ctx, "l2domains", "", "lan", "{.status.excludedNodes[*].name}")
 		if err == nil && out != "" {
 			err = errors.New("excluded: " + out)
 		}

@@ -251,8 +251,8 @@ func meddled(t *testing.T, r *running) {
 		return err
 	})
 	r.await("event about the annotation", func(ctx context.Context) error {
-		out, err := r.Plane.Kubectl(ctx, "get", "events", "-n", "default",
-			"--field-selector=reason="+v1alpha1.EventVIPsUnreadable, "-o", "jsonpath={.items[*].message}")
+		out, err := r.Plane.Get(ctx, "events", "default", "",
+			`{.items[?(@.reason=="`+v1alpha1.EventVIPsUnreadable+`")].message}`)
 		if err == nil && !strings.Contains(out, `"10.50.0.300" is no address`) {
 			err = fmt.Errorf("events are %q", out)
 		}
