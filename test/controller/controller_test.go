@@ -35,6 +35,8 @@ func TestController(t *testing.T) {
 		"PluginExplains":       pluginExplains,
 		"PluginPlans":          pluginPlans,
 		"PluginMoves":          pluginMoves,
+		"MetalLBIsImported":    metalLBIsImportedWithItsAddresses,
+		"ConversionsOfMetalLB": conversionsAreAdmitted,
 	})
 }
 
