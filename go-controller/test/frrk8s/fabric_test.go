@@ -234,7 +234,7 @@ func (s *fabric) ours(t *testing.T) []kubefrr.Configuration {
 	return list.Items
 }
 
-// field returns what kubectl get -o jsonpath=PATH prints of an object, or of all objects of a kind if the name is empty.
+// field returns what kubectl get -o jsonpath=PATH prints of an object, or without a name of all objects of a kind.
 func (s *fabric) field(t *testing.T, resource, namespace, name, path string) string {
 	t.Helper()
 	out, err := s.Plane.Get(t.Context(), resource, namespace, name, path)
