@@ -25,13 +25,13 @@ import (
 
 // crowd is the number of Services in a burst. The pool has exactly one address per Service: a leaked address leaves a
 // Service pending.
-const crowd = 200
+const crowd = 100
 
 const tight = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: tight}
-spec: {addresses: ["10.62.4.0-10.62.4.199"]}
+spec: {addresses: ["10.62.4.0-10.62.4.99"]}
 ---
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: L2Domain
