@@ -33,8 +33,8 @@ type server struct {
 	dynamic dynamic.Interface
 }
 
-// TestManifests installs the manifests once. Each of its parts removes what it has added, except the last two, which
-// install other ones over them.
+// TestManifests installs the manifests once. Its parts remove what others must not find, but the last two install other
+// manifests over these.
 func TestManifests(t *testing.T) {
 	s := start(t)
 	t.Run("bad pools are refused", s.testBadPools)
