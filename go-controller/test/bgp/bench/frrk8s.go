@@ -78,8 +78,12 @@ func (s *site) compareFRRK8s(ctx context.Context, r *result) (err error) {
 		}
 		speaker := r.Speaker[i]
 		f.ApplyRatio, f.WithdrawRatio = f.Apply/speaker.Apply.Median, f.Withdraw/speaker.Withdraw.Median
-		s.logf("frr-k8s, %d prefixes: applied in %.1f s (%.0f times as long), withdrawn in %.1f s (%.0f), %.0f MB and FRR "+
-			"%.0f MB %s", prefixes, f.Apply, f.ApplyRatio, f.Withdraw, f.WithdrawRatio, f.Controller, f.FRR, f.Exceeded)
+		if f.Exceeded != "" {
+			s.logf("frr-k8s, %d prefixes: not reached: %s", prefixes, f.Exceeded)
+		} else {
+			s.logf("frr-k8s, %d prefixes: applied in %.1f s (%.0f times as long), withdrawn in %.1f s (%.0f), %.0f MB and FRR "+
+				"%.0f MB", prefixes, f.Apply, f.ApplyRatio, f.Withdraw, f.WithdrawRatio, f.Controller, f.FRR)
+		}
 		if r.FRRK8s = append(r.FRRK8s, f); s.save() != nil {
 			return s.save()
 		}
