@@ -248,8 +248,10 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		cause += fmt.Sprintf("; %s was edited: node %s tries the new settings, and the sessions of %s still have those of "+
 			"before, so correct or undo the edit", withSecret(objects.Named(p.objects.Peers, s.Peer), s.Peer), node,
 			joined(earlier))
-		command = printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # what was edited, or the Secret of "+
-			"spec.passwordSecret", s.Peer)
+		if reason != ReasonWrongASN { // whose command names the fields
+			command = printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # what was edited, or the Secret of "+
+				"spec.passwordSecret", s.Peer)
+		}
 	}
 	return Link{Name: LinkBGP, Object: node, Reason: reason, Command: command,
 		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
@@ -318,7 +320,11 @@ func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause,
 	}
 	switch {
 	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
-		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit("spec.myASN, spec.peerASN")
+		fields := "spec.myASN, spec.peerASN"
+		if s.PeerASN != 0 {
+			fields = fmt.Sprintf("spec.peerASN: the router has %d", s.PeerASN)
+		}
+		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit(fields)
 	case strings.Contains(text, bgp.ReceivedNotification):
 		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
 			s.PeerAddress)

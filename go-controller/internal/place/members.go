@@ -178,9 +178,8 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		}
 	case n < v1alpha1.MinGatewaysForFailover:
 		d.TooFewGateways = true
-		warn("fewer than %d gateways: a shard has %d, and the last one left takes over only while it receives BFD packets "+
-			"from another chassis",
-			v1alpha1.MinGatewaysForFailover, n)
+		warn("fewer than %d gateways: a shard has %d, and OVN lets the last one left answer only as long as BFD shows it "+
+			"another node", v1alpha1.MinGatewaysForFailover, n)
 	case alive < v1alpha1.MinGatewaysForFailover:
 		d.TooFewGateways = true
 		warn("%s may be dead (the kubelet has stopped reporting), which leaves a shard %s, fewer than %d", some(dead),
