@@ -69,8 +69,25 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
 			"no container has the name in targetPort", p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
+	if dead := p.deadNodesOfEndpoints(); len(dead) > 0 {
+		return v1alpha1.ReasonNodeSilent, fmt.Sprintf("%s, and none is ready: node %s, which has some or all of them, %s",
+			counts.format(familyCount.all), joined(dead), mayBeDead), lookAt(dead[0])
+	}
 	return ReasonEndpointsNotReady, counts.format(familyCount.all) + ", and none is ready",
 		p.kubectl("describe pods -l %s", selector)
+}
+
+// deadNodesOfEndpoints returns the nodes with endpoints, ready or not, that may be dead.
+func (p *path) deadNodesOfEndpoints() []string {
+	dead := map[string]bool{}
+	for _, s := range p.service.Slices {
+		for i := range s.Endpoints {
+			if name := s.Endpoints[i].Node; name != "" && p.unreachable(name) {
+				dead[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(dead))
 }
 
 // hasEndpoints reports whether the Service has endpoints, of any family.
