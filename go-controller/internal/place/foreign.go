@@ -30,7 +30,7 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 	if d.VLAN != 0 || w.Cluster.OpenShiftSDN || len(d.Problems) > 0 {
 		return ""
 	}
-	var subnets, own []string
+	var subnets, own, others []string
 	for _, s := range d.Subnets {
 		if world.FamilyOf(s.Prefix.Addr()) == f {
 			subnets = append(subnets, s.Prefix.String())
@@ -46,13 +46,22 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 			return ""
 		}
 		own = append(own, ownNetworks(n, f)...)
+		for network := range w.Bridges[n.Chassis] {
+			if network != d.PhysicalNetwork {
+				others = append(others, network)
+			}
+		}
 	}
 	if len(subnets) == 0 || len(own) == 0 {
 		return ""
 	}
 	slices.Sort(own)
-	return fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own network (%s)", f,
+	text := fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own network (%s)", f,
 		strings.Join(subnets, ", "), d.PhysicalNetwork, world.Some(slices.Compact(own), maxNamed))
+	if slices.Sort(others); len(others) > 0 {
+		text += "; is another spec.physicalNetwork meant? Nodes also have " + world.Some(slices.Compact(others), maxNamed)
+	}
+	return text
 }
 
 func inSubnet(d *world.Domain, a netip.Addr) bool {
