@@ -23,10 +23,13 @@ const (
 // inContainer runs a program of frr-k8s in a mount namespace of its own, with what it finds in its container: FRR's
 // sockets ($1), FRR's configuration ($2) and what the programs of frr-k8s share ($3) at fixed paths, and vtysh and
 // frr-reload.py of this FRR ($4). The machine has no /etc/frr_reloader, so /etc becomes a directory of links to what is
-// there. A shell can't trap SIGHUP, by which it is told to reload, if that is ignored, as under nohup(1).
+// there. The reloader writes what FRR runs to /tmp/current.conf first: if nodes shared it, one could report what
+// another runs. A shell can't trap SIGHUP, by which it is told to reload, if that is ignored, as under nohup(1).
 const inContainer = `set -e
 mkdir -p /run/frr
 mount --bind "$1" /run/frr
+touch "$3/current.conf" /tmp/current.conf
+mount --bind "$3/current.conf" /tmp/current.conf
 mount --rbind /etc /mnt
 mount -t tmpfs tmpfs /etc
 ln -s /mnt/* /etc
