@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +28,26 @@ func (s *site) unnumbered(t *testing.T, dev, peer string, lines ...string) bgp.S
 			" exit-address-family")
 	}
 	s.configure(t, config...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.logNeighbor(t, peer)
+		}
+	})
 	c := s.session("tor", false, 2)
 	c.Neighbor.Addr, c.Neighbor.Source, c.Neighbor.Interface = netip.Addr{}, netip.Addr{}, dev
 	return c
+}
+
+// logNeighbor logs what the router knows of its neighbor on an interface, and the passwords that its listening sockets
+// have for which addresses.
+func (s *site) logNeighbor(t *testing.T, on string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	var neighbors any
+	err := s.Show(ctx, "show bgp neighbors "+on+" json", &neighbors)
+	t.Logf("the router's neighbor: %v, %v", neighbors, err)
+	sockets, err := exec.CommandContext(ctx, "ip", "netns", "exec", s.Netns, "ss", "-tlni").CombinedOutput()
+	t.Logf("its sockets: %s, %v", sockets, err)
 }
 
 // On a link with only link-local addresses, each side discovers the other by Router Advertisements. Passwords work
