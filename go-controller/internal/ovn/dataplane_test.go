@@ -174,6 +174,27 @@ func TestPruneRemovesOnlyOurs(t *testing.T) {
 	}
 }
 
+// A router port of another owner is not ours, even if it has our keys.
+func TestPortWithOurKeysOfAnotherOwnerStays(t *testing.T) {
+	t.Parallel()
+	s, d := ready(t, 1)
+	s.nbctl(t, "lrp-add", "ovn_cluster_router", "other", "0a:00:00:00:00:01", "192.0.2.1/24")
+	s.nbctl(t, "set", "logical_router_port", "other", "external_ids:slb.k8s.ovn.org/node=n3",
+		"external_ids:slb.k8s.ovn.org/holder=ovn_cluster_router")
+	await.True(t, "the port is replicated", func() bool {
+		_, v, err := d.nb.current()
+		return err == nil && slices.ContainsFunc(v.all("Logical_Router_Port"), func(r record) bool {
+			return r.string("name") == "other"
+		})
+	})
+	prune(t, d)
+	apply(t, d, service(1, 1, "10.244.1.1"))
+	remove(t, d, service(1, 1))
+	if got := s.nbctl(t, "get", "logical_router_port", "other", "networks"); got != `["192.0.2.1/24"]` {
+		t.Errorf("the port has networks %s, want 192.0.2.1/24", got)
+	}
+}
+
 // A process that has received only some Services removes no address from a return path.
 func TestReturnPathsSurviveARestart(t *testing.T) {
 	t.Parallel()

@@ -77,8 +77,9 @@ func (v view) filter(table string, fits func(model.Model) bool) []record {
 	return v.records(table, found)
 }
 
-// withID returns the rows of a table whose external_ids contain a key and value, sorted by UUID. It uses an index for
-// the keys that monitors.go indexes, and scans the table for others.
+// withID returns the rows that we own of a table whose external_ids contain a key and value, sorted by UUID. It uses an
+// index for the keys that monitors.go indexes, and scans the table for others. Ports of others are replicated too, and
+// anyone who may write them could set our keys.
 func (v view) withID(table, key, value string) []record {
 	t := v.Table(table)
 	if t == nil || t.Len() == 0 {
@@ -90,6 +91,7 @@ func (v view) withID(table, key, value string) []record {
 	if err != nil {
 		return nil // impossible with a schema that has external_ids, which is checked on connect
 	}
+	maps.DeleteFunc(found, func(_ string, m model.Model) bool { return !isOwned(m) })
 	return v.records(table, found)
 }
 
