@@ -5,10 +5,11 @@
 // which new addresses guards probe first. It has no effects and no clock.
 //
 // Invariants:
-//   - A decision depends on the snapshot and on the State. The State keeps only what the API server does not show yet,
-//     the probes in progress, and the delays between status refreshes.
+//   - A decision depends on the snapshot and on the State. The State keeps what the API server does not show yet, the
+//     probes in progress, the delays between status refreshes, and the last plans with their inputs.
 //   - Amend has the same result as a new decision about the whole snapshot, or returns false. AmendAll has that of a
-//     decision about the changes that it applies, and returns false if others are missing. Property tests check this.
+//     decision about the changes that it applies, and reports Incomplete if others are missing. Property tests check
+//     this.
 //   - An equal plan keeps its pointer from one decision to the next, and an equal status in package report keeps its
 //     own. Unchanged plans and statuses are therefore neither compared nor written.
 //   - An address that is announced is never held back again (ADR 8).

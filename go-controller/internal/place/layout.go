@@ -48,8 +48,8 @@ type Domain struct {
 	Warnings []string
 	// TooFewGateways is set if the domain may not survive the loss of a gateway.
 	TooFewGateways bool
-	// NoGateway is why the domain has no shards. Off is set if layer 2 is disabled. Unserved is why the domain
-	// can't be served in this cluster. Each is empty if it does not apply.
+	// NoGateway is why the domain has no shards. DisabledReason is set if layer 2 is disabled. Unserved is why the
+	// domain can't be served in this cluster. Each is empty if it does not apply.
 	NoGateway, DisabledReason, Unserved string
 	// TunnelsDown is set if OVN can't reach some nodes, so that connections to their endpoints fail.
 	TunnelsDown bool
