@@ -98,20 +98,23 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 	for _, vip := range few.VIPs {
 		few.Listeners = append(few.Listeners, plan.Listener{VIP: vip.Addr, Protocol: world.SCTP, Port: 99})
 	}
-	few.Listeners[4].Backends = []plan.Backend{{Addr: netip.MustParseAddrPort("10.244.1.3:99"), Node: "n3"}}
+	for _, addr := range []string{"10.244.1.1:99", "10.244.1.3:99"} {
+		few.Listeners[4].Backends = append(few.Listeners[4].Backends,
+			plan.Backend{Addr: netip.MustParseAddrPort(addr), Node: "n3"})
+	}
 	slices.SortStableFunc(few.Listeners, func(a, b plan.Listener) int { return a.VIP.Compare(b.VIP) })
 	apply(t, d, few, onHost(service(4, 1)))
 	nb.sync(t)
 
 	flows := withPorts(sb.sbctl(t, "lflow-list"))
 	for _, want := range []string{
-		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=240.1.2.0:8080,240.1.2.0:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
-		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080;`,
+		`ip4.dst == 10.50.1.1 && tcp && tcp.dst == 80 && is_chassis_resident\("cr-slb-lan-0-ext"\)\), action=\(ct_lb_mark\(backends=240.1.2.0:8080,240.1.2.0:8080; hash_fields="ip_dst"`,
+		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
 		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd3e:5b1c:1::1:0\]:8053`,
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
 		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("k8s-n3"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
 		`lr_in_policy .*priority=700 .*match=\(inport == "rtoj-ovn_cluster_router" && ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
-		`ip4.dst == 10.50.1.3 && sctp && sctp.dst == 99 .*ct_lb_mark\(backends=240.1.3.0:99; hash_fields="ip_dst,ip_src,sctp_dst,sctp_src"`,
+		`ip4.dst == 10.50.1.3 && sctp && sctp.dst == 99 .*ct_lb_mark\(backends=240.1.1.0:99,240.1.3.0:99; hash_fields="ip_dst,ip_src,sctp_dst,sctp_src"`,
 		`ip6.dst == fd00:50::1:3 && sctp && sctp.dst == 99.*reject`,
 		`ls_in_acl(_eval)? +\), priority=2000 , match=\(\(?ip4.dst == 10.50.1.3 && sctp.dst == \{99\}\)`,
 		`ls_in_acl(_eval)? +\), priority=2001 , match=\(\(?ip4.dst == 10.50.1.3 && tcp.dst == \{80\} && ip4.src == \{192.0.2.0/24, 198.51.100.7/32\}\)\)?, action=\((reg8\[16\] = 1; )?next;\)`,

@@ -48,10 +48,7 @@ func (n *node) options() map[string]string {
 	return options
 }
 
-// balancer returns the load balancer that translates aliases to the addresses they stand for. Each alias has one
-// backend, so the hashed fields do not matter. But without selection fields each new connection is recirculated once
-// more, and the userspace datapath drops a packet on its eighth pass (MAX_RECIRC_DEPTH). That limit was exceeded
-// where a gateway was a backend itself.
+// balancer returns the load balancer that translates aliases to the addresses they stand for.
 func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]string) Row {
 	proto := strings.ToLower(string(protocol))
 	name, parts := n.router(), []string{proto}
@@ -63,7 +60,7 @@ func (n *node) balancer(protocol world.Protocol, host bool, vips map[string]stri
 	}
 	return n.row(LoadBalancer, map[string]any{
 		"name": name + "-" + proto, "protocol": &proto, "vips": vips, "options": options,
-		"selection_fields": []string{"ip_dst"},
+		"selection_fields": oneBackend(),
 	}, parts...).withParent(n.router())
 }
 

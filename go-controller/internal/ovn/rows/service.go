@@ -62,7 +62,7 @@ func (b *Builder) balancer(
 		"options":          options,
 	}, vip.String(), proto).with(KeyService, p.Key.String())
 	have := vips(row.ID)
-	want := map[string]string{}
+	want, choice := map[string]string{}, false
 	for _, l := range p.ListenersFor(vip) {
 		if l.Protocol != protocol {
 			continue
@@ -73,6 +73,10 @@ func (b *Builder) balancer(
 			slots = Slots(split(have[key]), slots)
 		}
 		want[key] = strings.Join(slots, ",")
+		choice = choice || slices.ContainsFunc(slots, func(to string) bool { return to != slots[0] })
+	}
+	if !choice {
+		row.Columns["selection_fields"] = oneBackend()
 	}
 	row.Columns["vips"] = want
 	return row, len(want) > 0 || have != nil
@@ -111,6 +115,9 @@ func (b *Builder) draining(
 // must not depend on state of the active gateway, so that a connection keeps its backend through a failover.
 // options:affinity_timeout depends on such state, and on OVN 23.03 it also lost connections. Therefore there is no
 // affinity if OVN can't hash IPv6 addresses.
+//
+// The price is an upcall and a megaflow of the active gateway for each value of the fields, so for each connection. A row
+// in which no port has more than one backend does not pay it (oneBackend).
 func (b *Builder) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
 	// Only "all" makes the router reply for a VIP outside the subnets of its port.
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
@@ -123,6 +130,12 @@ func (b *Builder) selection(affinity bool, f world.Family) (fields []string, opt
 	}
 	return append(fields, "tp_dst", "tp_src"), options
 }
+
+// oneBackend returns the selection fields of load balancers whose ports have one backend each, so that the result does
+// not depend on the fields. All packets to an address have the same value and need one megaflow. Without fields, each
+// new connection is recirculated once more, and the userspace datapath drops a packet on its eighth pass
+// (MAX_RECIRC_DEPTH). That limit was exceeded where a gateway was a backend itself.
+func oneBackend() []string { return []string{"ip_dst"} }
 
 func split(slots string) []string {
 	if slots == "" {
