@@ -67,7 +67,8 @@ func (p *path) addService() bool {
 // noteUnknownAnnotations adds a note about annotations that look like ours, as after a typing error. The controller
 // does not read them.
 func (p *path) noteUnknownAnnotations() {
-	known := []string{v1alpha1.AnnotationLoadBalancerIPs, v1alpha1.AnnotationAddressPool, v1alpha1.AnnotationAllowSharedIP}
+	known := []string{v1alpha1.AnnotationLoadBalancerIPs, v1alpha1.AnnotationAddressPool,
+		v1alpha1.AnnotationAllowSharedIP, v1alpha1.AnnotationKeepConnections}
 	var unknown []string
 	for name := range p.object.Annotations {
 		if strings.HasPrefix(name, v1alpha1.GroupName+"/") && !slices.Contains(known, name) {

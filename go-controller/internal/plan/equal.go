@@ -13,7 +13,8 @@ func Equal(a, b *Service) bool {
 	if a == b || a == nil || b == nil {
 		return a == b
 	}
-	return a.Key == b.Key && a.SessionAffinity == b.SessionAffinity && a.Excess == b.Excess &&
+	return a.Key == b.Key && a.SessionAffinity == b.SessionAffinity && a.ConnectionsMayEnd == b.ConnectionsMayEnd &&
+		a.Excess == b.Excess &&
 		maps.EqualFunc(a.SourceRanges, b.SourceRanges, slices.Equal[[]netip.Prefix]) &&
 		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Unreachable, b.Unreachable) &&
 		slices.EqualFunc(a.Listeners, b.Listeners, equalListeners)

@@ -25,10 +25,11 @@ func For(s *world.Service, vips []VIP, reachability *Reachability) *Service {
 		return nil
 	}
 	p := &Service{
-		Key:             s.Key,
-		VIPs:            sortedVIPs(vips),
-		SessionAffinity: s.SessionAffinity,
-		SourceRanges:    s.SourceRanges,
+		Key:               s.Key,
+		VIPs:              sortedVIPs(vips),
+		SessionAffinity:   s.SessionAffinity,
+		ConnectionsMayEnd: s.ConnectionsMayEnd,
+		SourceRanges:      s.SourceRanges,
 	}
 	ports := slices.Clone(s.Ports)
 	slices.SortFunc(ports, func(a, b world.Port) int {

@@ -25,6 +25,9 @@ type Service struct {
 	Unreachable []netip.Addr
 	// SessionAffinity means sessionAffinity: ClientIP. All connections of a client go to one backend.
 	SessionAffinity bool
+	// ConnectionsMayEnd means that connections need not continue when the shard moves, so that a new one needs no flow of
+	// its own in the datapath.
+	ConnectionsMayEnd bool
 	// SourceRanges are those of world.Service.
 	SourceRanges map[world.Family][]netip.Prefix
 }

@@ -360,6 +360,9 @@ type Service struct {
 	Selector map[string]string
 	// SessionAffinity means sessionAffinity: ClientIP.
 	SessionAffinity bool
+	// ConnectionsMayEnd means that connections need not continue when the shard moves
+	// (v1alpha1.AnnotationKeepConnections is false).
+	ConnectionsMayEnd bool
 	// LocalPolicy means externalTrafficPolicy: Local.
 	LocalPolicy bool
 	// ListedRanges is the number of source ranges that the Service lists. Of more than MaxListedRanges, none is read.

@@ -24,6 +24,9 @@ func Encode(p *plan.Service, before *v1alpha1.ServicePlanSpec) v1alpha1.ServiceP
 	if p.SessionAffinity {
 		out.SessionAffinity = v1alpha1.SessionAffinityClientIP
 	}
+	if p.ConnectionsMayEnd {
+		out.KeepConnections = new(bool)
+	}
 	for _, v := range p.VIPs {
 		out.VIPs = append(out.VIPs, v1alpha1.PlannedVIP{Address: v.Addr.String(), L2Domain: v.Shard.Domain,
 			Shard: int32(v.Shard.Index)})
@@ -79,7 +82,8 @@ func slotsOf(spec *v1alpha1.ServicePlanSpec) map[listener][]v1alpha1.PlannedBack
 // An error names the value that can't be parsed.
 func Decode(spec *v1alpha1.ServicePlanSpec) (*plan.Service, error) {
 	p := &plan.Service{Key: world.Key{Namespace: spec.Namespace, Name: spec.Name},
-		SessionAffinity: spec.SessionAffinity == v1alpha1.SessionAffinityClientIP}
+		SessionAffinity:   spec.SessionAffinity == v1alpha1.SessionAffinityClientIP,
+		ConnectionsMayEnd: spec.KeepConnections != nil && !*spec.KeepConnections}
 	for _, v := range spec.VIPs {
 		addr, err := netip.ParseAddr(v.Address)
 		if err != nil {

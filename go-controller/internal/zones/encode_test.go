@@ -25,7 +25,7 @@ func web(backends ...plan.Backend) *plan.Service {
 	host := backend("172.18.0.11:8080", "n1")
 	host.HostNetwork = true
 	return &plan.Service{
-		Key: world.Key{Namespace: "shop", Name: "web"}, SessionAffinity: true,
+		Key: world.Key{Namespace: "shop", Name: "web"}, SessionAffinity: true, ConnectionsMayEnd: true,
 		VIPs: []plan.VIP{{Addr: v4, Shard: world.ShardID{Domain: "lan", Index: 3}},
 			{Addr: v6, Shard: world.ShardID{Domain: "lan", Index: 0}}},
 		Listeners: []plan.Listener{

@@ -43,7 +43,7 @@ func Fit(p *plan.Service, before *v1alpha1.ServicePlanSpec) (v1alpha1.ServicePla
 // sizeOf returns how many bytes etcd stores for a ServicePlan, without its metadata, but with what managedFields has of
 // each address. It is a few bytes too large, never too small, because all texts are names and addresses.
 func sizeOf(s *v1alpha1.ServicePlanSpec) int {
-	size := 200 + len(s.Namespace) + len(s.Name) + len(s.SessionAffinity)
+	size := 240 + len(s.Namespace) + len(s.Name) + len(s.SessionAffinity)
 	for i := range s.VIPs {
 		size += 120 + 2*len(s.VIPs[i].Address) + len(s.VIPs[i].L2Domain)
 	}

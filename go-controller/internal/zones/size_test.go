@@ -84,7 +84,7 @@ func TestEveryPlanFitsIntoEtcd(t *testing.T) {
 // The estimated size is that of the JSON, and not much more.
 func TestSizeOfAPlan(t *testing.T) {
 	p := wide(3, 4, 10, false)
-	p.SessionAffinity = true
+	p.SessionAffinity, p.ConnectionsMayEnd = true, true
 	p.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: nil, world.IPv6: {netip.MustParsePrefix("fd00::/8")}}
 	p.Listeners[0].Backends[0].HostNetwork = true
 	for range 100 {

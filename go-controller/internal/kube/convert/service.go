@@ -73,6 +73,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 	}}
 	r.readRequests()
 	r.readSourceRanges()
+	r.readKeepConnections()
 	r.readLimits()
 	r.out.Slices = endpoints
 	return r.out, true
@@ -354,6 +355,15 @@ func (r *serviceReader) requested(s setting) []netip.Addr {
 		addrs = append(addrs, a)
 	}
 	return addrs
+}
+
+// readKeepConnections reads the annotation. Another value than true or false keeps connections, and is a limit.
+func (r *serviceReader) readKeepConnections() {
+	keep, ok := r.annotation(v1alpha1.AnnotationKeepConnections)
+	if ok && keep.value != "true" && keep.value != "false" {
+		r.limit("%s: %q is neither true nor false: connections are kept", keep.field, keep.value)
+	}
+	r.out.ConnectionsMayEnd = keep.value == "false"
 }
 
 func sameAddrs(a, b []netip.Addr) bool {

@@ -47,7 +47,7 @@ func (b *Builder) balancer(
 ) (Row, bool) {
 	vip, shard := v.Addr, b.shards[v.Shard]
 	proto := strings.ToLower(string(protocol))
-	fields, options := b.selection(p.SessionAffinity, world.FamilyOf(vip))
+	fields, options := b.selection(p, world.FamilyOf(vip))
 	if protocol == world.UDP {
 		// Otherwise the packets of a client keep the conntrack entry to a removed backend alive, and are lost, for as
 		// long as the client keeps sending. TCP connections end by themselves, and may continue with a backend that
@@ -117,16 +117,20 @@ func (b *Builder) draining(
 // affinity if OVN can't hash IPv6 addresses.
 //
 // The price is an upcall and a megaflow of the active gateway for each value of the fields, so for each connection. A row
-// in which no port has more than one backend does not pay it (oneBackend).
-func (b *Builder) selection(affinity bool, f world.Family) (fields []string, options map[string]string) {
+// in which no port has more than one backend does not pay it (oneBackend). Nor does a Service whose connections may end:
+// without fields the datapath selects, by a hash of its own that differs between gateways.
+func (b *Builder) selection(p *plan.Service, f world.Family) (fields []string, options map[string]string) {
 	// Only "all" makes the router reply for a VIP outside the subnets of its port.
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}
 	fields = []string{"ip_dst", "ip_src"}
 	if f == world.IPv6 && b.facts.HashIPv6 {
 		fields = []string{"ipv6_dst", "ipv6_src"}
 	}
-	if affinity && (f == world.IPv4 || b.facts.HashIPv6) {
+	if p.SessionAffinity && (f == world.IPv4 || b.facts.HashIPv6) {
 		return fields, options
+	}
+	if p.ConnectionsMayEnd {
+		return []string{}, options
 	}
 	return append(fields, "tp_dst", "tp_src"), options
 }

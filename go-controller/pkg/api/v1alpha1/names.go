@@ -17,6 +17,10 @@ const (
 	AnnotationAddressPool = "slb.k8s.ovn.org/address-pool"
 	// AnnotationAllowSharedIP is a sharing key: Services with the same key may share an address if their ports differ.
 	AnnotationAllowSharedIP = "slb.k8s.ovn.org/allow-shared-ip"
+	// AnnotationKeepConnections is true or false, by default true: whether connections to the Service continue when its
+	// shard moves to another gateway. False is for Services with many short connections, each of which otherwise needs a
+	// datapath flow of its own on the gateway.
+	AnnotationKeepConnections = "slb.k8s.ovn.org/keep-connections"
 
 	// AnnotationMetalLBLoadBalancerIPs is MetalLB's AnnotationLoadBalancerIPs.
 	AnnotationMetalLBLoadBalancerIPs = "metallb.io/loadBalancerIPs"

@@ -65,6 +65,12 @@ type ServicePlanSpec struct {
 	// +kubebuilder:validation:Enum=ClientIP;None
 	SessionAffinity string `json:"sessionAffinity,omitempty"`
 
+	// keepConnections is whether connections continue when the shard moves to another gateway. Unset means true. False
+	// has no effect with sessionAffinity ClientIP.
+	//
+	// +optional
+	KeepConnections *bool `json:"keepConnections,omitempty"`
+
 	// sourceRanges are the loadBalancerSourceRanges of the Service by IP family. All clients are admitted at the
 	// addresses of a family that is not listed.
 	//

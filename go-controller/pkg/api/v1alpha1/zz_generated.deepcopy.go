@@ -1257,6 +1257,11 @@ func (in *ServicePlanSpec) DeepCopyInto(out *ServicePlanSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.KeepConnections != nil {
+		in, out := &in.KeepConnections, &out.KeepConnections
+		*out = new(bool)
+		**out = **in
+	}
 	if in.SourceRanges != nil {
 		in, out := &in.SourceRanges, &out.SourceRanges
 		*out = make([]PlannedSourceRanges, len(*in))
