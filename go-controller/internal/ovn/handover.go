@@ -96,7 +96,9 @@ func (d *Dataplane) superseded(v view, changes []dataplane.Change) []opsFunc {
 	return opsFuncs
 }
 
-// takeFrom returns the changes that take frontends from a Service without a plan. Its ACLs go with the last one.
+// takeFrom returns the changes that take frontends from a Service without a plan: from its load balancers, and from its
+// ACLs, which would otherwise decide about the clients of another Service. If an ACL is not as we write them, the
+// Service loses all its rows.
 func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc {
 	return func(b *batch) error {
 		left := 0
@@ -114,6 +116,21 @@ func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc 
 		}
 		if left == 0 {
 			return d.serviceOps(key)(b)
+		}
+		keep := func(protocol string, at netip.AddrPort) bool { return !passes(frontend{protocol, at}) }
+		for _, r := range b.view.withID(rows.ACL, rows.KeyService, key.String()) {
+			match, ok := rows.KeepPorts(r.string("match"), keep)
+			if !ok {
+				return d.serviceOps(key)(b)
+			}
+			if match == "" {
+				if err := b.remove(r); err != nil {
+					return err
+				}
+			} else if match != r.string("match") {
+				ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: r.table, Where: byUUID(r.uuid),
+					Row: ovsdb.Row{"match": match}})
+			}
 		}
 		b.ops = append(b.ops, ops...)
 		return nil

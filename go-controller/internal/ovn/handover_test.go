@@ -3,12 +3,14 @@
 package ovn
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -97,6 +99,37 @@ func TestUnprunedRowsKeepWhatStaysTheirs(t *testing.T) {
 	s.haveOneOwner(t, []string{at + ":80", at + ":443"})
 	if list := s.nbctl(t, "lb-list"); !strings.Contains(list, " "+at+":443 ") {
 		t.Errorf("%s:443, which no other Service gets, is not served until the Service's turn:\n%s", at, list)
+	}
+}
+
+// The ACLs of a Service with source ranges neither close nor open a port that another Service gets, also before the
+// Service's turn after a restart.
+func TestUnprunedACLsLeaveWhatPasses(t *testing.T) {
+	t.Parallel()
+	s, d := ready(t, 2)
+	shares := service(1, 2, "10.244.1.10")
+	gets := heir(shares, "a", "10.244.2.10") // TCP 80 and UDP 53
+	https := shares.Listeners[0]
+	https.Port = 443
+	shares.Listeners = slices.Insert(shares.Listeners, 1, https)
+	shares.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("0.0.0.0/0")}
+	gets.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24")}
+	apply(t, d, shares)
+	at := shares.VIPs[0].Addr.String()
+	acls := func(service string) string {
+		return s.nbctl(t, "--bare", "--columns=match", "find", "ACL", "external_ids:\""+rows.KeyService+"\"="+service)
+	}
+	d, _ = dial(t, s)
+	configure(t, d, topology(2))
+	apply(t, d, gets)
+	left := "ip4.dst == " + at + " && tcp.dst == {443}"
+	got := strings.Split(strings.ReplaceAll(acls("default/s1"), "\n\n", "\n"), "\n")
+	slices.Sort(got)
+	if !slices.Equal(got, []string{left, left + " && ip4.src == {0.0.0.0/0}"}) {
+		t.Errorf("ACLs of the Service that gave up a port: %q", got)
+	}
+	if got := acls("default/a"); strings.Count(got, "{80}") != 2 || strings.Count(got, "{53}") != 2 {
+		t.Errorf("ACLs of the Service that got it: %s", got)
 	}
 }
 

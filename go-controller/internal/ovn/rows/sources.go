@@ -5,6 +5,7 @@ package rows
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,36 @@ func sourceRows(
 		out = append(out, acl("admit", allowPriority, match, "allow-stateless"))
 	}
 	return out
+}
+
+// sourceMatch is what the matches of SourceRangeACLs begin with.
+var sourceMatch = regexp.MustCompile(`^ip[46]\.dst == (\S+) && (tcp|udp|sctp)\.dst == \{([0-9, ]+)\}`)
+
+// KeepPorts returns the match of an ACL of SourceRangeACLs with only those ports for which keep returns true, and "" if
+// none is left. ok is false if the match is not one of SourceRangeACLs.
+func KeepPorts(match string, keep func(protocol string, at netip.AddrPort) bool) (kept string, ok bool) {
+	found := sourceMatch.FindStringSubmatchIndex(match)
+	if found == nil {
+		return "", false
+	}
+	vip, err := netip.ParseAddr(match[found[2]:found[3]])
+	if err != nil {
+		return "", false
+	}
+	var ports []string
+	for port := range strings.SplitSeq(match[found[6]:found[7]], ", ") {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return "", false
+		}
+		if keep(match[found[4]:found[5]], netip.AddrPortFrom(vip, uint16(n))) {
+			ports = append(ports, port)
+		}
+	}
+	if len(ports) == 0 {
+		return "", true
+	}
+	return match[:found[6]] + strings.Join(ports, ", ") + match[found[7]:], true
 }
 
 // portsOf returns the ports on which a Service listens at an address.
