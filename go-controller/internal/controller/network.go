@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -125,23 +124,8 @@ func (n *ovnObserver) Observe(w *world.Snapshot) {
 		n.bridges = seen
 	}
 	w.Bridges = n.bridges
-	w.Announced = n.Announced(servicesToVerify(w))
+	w.Announced = n.Announced(w.ServicesToVerify())
 	w.Misplaced = n.Misplaced()
-}
-
-// servicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced. This
-// matters only if guards run.
-func servicesToVerify(w *world.Snapshot) []world.Key {
-	if !slices.ContainsFunc(w.Nodes, func(n *world.Node) bool { return n.Guarded }) {
-		return nil
-	}
-	var keys []world.Key
-	for _, s := range w.Services {
-		if s.Contested || len(s.ExternalIPs) > 0 {
-			keys = append(keys, s.Key)
-		}
-	}
-	return keys
 }
 
 // reconnectTime is how long databases may be unreachable before statuses report it. Finding another leader of a

@@ -59,6 +59,11 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 		}
 	}
 	p.acceptLate(&out)
+	for a, is := range p.requests {
+		if _, answered := out.Conflicts[a]; is.suspect && !answered {
+			out.Conflicts[a] = world.Conflict{}
+		}
+	}
 	return &out
 }
 

@@ -34,18 +34,25 @@ func (p *probing) holdNew(d *Decision, s *world.Service, addrs []netip.Addr) (ma
 	}
 	holds := map[netip.Addr]place.Hold{}
 	started := map[netip.Addr]probe{}
+	var unserved []netip.Addr
 	for _, a := range addrs {
 		if _, was := p.requests[a]; was || d.World.Announced[a] {
 			return nil, false
 		}
 		is, hold := p.evaluate(d, a, probe{})
 		if is.guard == "" {
+			if isUnserved(d, a, true) {
+				unserved = append(unserved, a)
+			}
 			continue
 		}
 		if busy[is.guard]++; busy[is.guard] > maxAmendedProbes {
 			return nil, false
 		}
 		started[a], holds[a] = is, hold
+	}
+	for _, a := range unserved {
+		p.requests[a] = probe{}
 	}
 	if len(started) == 0 {
 		return nil, true

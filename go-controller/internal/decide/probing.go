@@ -62,6 +62,9 @@ type probe struct {
 	// refuted is the reply because of which the address is held although it is not being probed now: too many others are
 	// contested. It waits for its turn again, after the addresses that were not probed yet.
 	refuted world.Conflict
+	// suspect is set if the address, or after a restart another one of the Service, was contested before nothing
+	// announced it, until it has been probed again.
+	suspect bool
 	// until is the time after which the address is announced without a result. It is zero while the address waits for its
 	// turn.
 	until time.Time
@@ -117,8 +120,9 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 					p.keepAnnounced(d, a, last)
 				}
 				continue
-			case isUnserved(d, a, was):
-				p.requests[a] = probe{} // nothing announces it, and it is probed before anything does
+			case isUnserved(d, a, was || !carried[a]):
+				// Nothing announces it, and it is probed before anything does.
+				p.requests[a] = probe{suspect: last.suspect || last.refuted != (world.Conflict{}) || !was && s.Contested}
 				continue
 			case !was && carried[a]:
 				continue
@@ -141,12 +145,12 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 }
 
 // isUnserved reports whether no gateway announces an address because its pool is in no L2Domain, or, of one that was
-// held, because its L2Domain does not serve it. Of another one that is not known: this process may not have observed
-// yet what serves it.
-func isUnserved(d *Decision, a netip.Addr, wasHeld bool) bool {
+// held or is new, because its L2Domain does not serve it. Of another one that is not known: this process may not have
+// observed yet what serves it.
+func isUnserved(d *Decision, a netip.Addr, heldOrNew bool) bool {
 	pool := d.Allocation.PoolOf(a)
 	_, served := d.Layout.ShardOf(pool, a)
-	return !served && (wasHeld || !d.Layout.HasDomain(pool, a))
+	return !served && (heldOrNew || !d.Layout.HasDomain(pool, a))
 }
 
 // keepAnnounced retains the probe request for an announced address, so that late replies can be matched.
@@ -169,13 +173,15 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 	if last.guard == is.guard {
 		is.id, is.until, is.refuted = last.id, last.until, last.refuted
 	}
-	if c, contested := d.World.Conflicts[a]; contested && is.id != "" {
+	is.suspect = last.suspect
+	if c := d.World.Conflicts[a]; c != (world.Conflict{}) && is.id != "" {
+		is.suspect = false
 		is.contested, is.until, is.refuted = true, d.World.Now, c
 		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
 	}
 	probed := is.id != "" && slices.Contains(d.World.Probed[is.guard], is.id)
 	if probed || !is.until.IsZero() && !is.until.After(d.World.Now) {
-		is.announced, is.expiry = true, d.World.Now.Add(lateConflictWindow)
+		is.announced, is.suspect, is.expiry = true, false, d.World.Now.Add(lateConflictWindow)
 		return is, place.Hold{} // no other host has it, as far as the guard knows
 	}
 	if is.refuted != (world.Conflict{}) {

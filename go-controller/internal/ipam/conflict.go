@@ -17,7 +17,13 @@ func describe(c world.Conflict) string {
 }
 
 // ConflictMessage describes the host that answers for an address outside of the cluster.
-func ConflictMessage(c world.Conflict) string { return conflictRole + " " + describe(c) }
+func ConflictMessage(c world.Conflict) string {
+	if c == (world.Conflict{}) {
+		return "to be probed before it is announced: a host outside of the cluster answered for it, or for another " +
+			"address of the Service"
+	}
+	return conflictRole + " " + describe(c)
+}
 
 // contested returns ConflictMessage for an address, or an empty string if no such host answers.
 func (pi *poolIndex) contested(a netip.Addr) string {

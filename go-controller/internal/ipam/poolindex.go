@@ -257,6 +257,9 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 		}
 	}
 	for a, c := range w.Conflicts {
+		if c == (world.Conflict{}) {
+			continue // It is held by the Service that it belongs to.
+		}
 		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), conflictRole, describe(c), true})
 	}
 	for a, service := range w.Leaving {

@@ -2,7 +2,10 @@
 
 package world
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // ProbeRequest asks the guard of a node whether any host on a segment answers for addresses. Its JSON form is part of
 // the node's Lease (package kube/convert).
@@ -14,4 +17,19 @@ type ProbeRequest struct {
 	Network   string       `json:"network"`
 	VLAN      int          `json:"vlan,omitempty"`
 	Addresses []netip.Addr `json:"addresses"`
+}
+
+// ServicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced:
+// Contested ones, and those with addresses in spec.externalIPs. This matters only if guards run.
+func (w *Snapshot) ServicesToVerify() []Key {
+	if !slices.ContainsFunc(w.Nodes, func(n *Node) bool { return n.Guarded }) {
+		return nil
+	}
+	var keys []Key
+	for _, s := range w.Services {
+		if s.Contested || len(s.ExternalIPs) > 0 {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys
 }

@@ -46,14 +46,15 @@ type Snapshot struct {
 	Reports map[string]map[netip.Addr]Conflict
 	// Probed are the IDs of the probe requests that guards have completed, by node.
 	Probed map[string][]string
-	// Conflicts are the accepted reports: responses to our own address probes.
+	// Conflicts are the accepted reports: responses to our own address probes. The zero Conflict is that of an address
+	// that was contested before nothing announced it, and has not been probed again.
 	Conflicts map[netip.Addr]Conflict
 	// Applied are the addresses of each Service that the zones of their active gateways have programmed, and
 	// ApplyErrors the reasons why those zones could not, in a cluster with interconnect. Both are nil otherwise.
 	Applied     map[Key][]netip.Addr
 	ApplyErrors map[Key]string
-	// Announced are the addresses that the network's own database announces now, limited to Services whose status does
-	// not show it (Contested, ExternalIPs). It is nil while that database cannot be read.
+	// Announced are the addresses that the network's own database, or with interconnect the ServicePlans, announce now,
+	// limited to those of ServicesToVerify. It is nil while these cannot be read.
 	Announced map[netip.Addr]bool
 	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
@@ -348,7 +349,8 @@ type Service struct {
 	FromRequested []netip.Addr
 	// NamesClass means that spec.loadBalancerClass is one that we serve, so that no other controller serves the Service.
 	NamesClass bool
-	// Contested means that, according to the status, an address is not announced because another host answers for it.
+	// Contested means that, according to the status, an address is not announced because another host answers for it, or
+	// did so before nothing announced it.
 	Contested bool
 	// ExternalIPs are the addresses in spec.externalIPs. HeldExternalIPs are those that the Service holds according to
 	// its status (condition ExternalIPs).

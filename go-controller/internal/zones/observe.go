@@ -23,7 +23,7 @@ const (
 
 // Observe adds what the agents report to a snapshot: the active gateway of each shard, the bridges of the nodes, zones
 // that can't be programmed as faults of their nodes, which addresses the zones of their active gateways have applied,
-// and which of these have logical flows in the wrong routers there.
+// which of these have logical flows in the wrong routers there, and which addresses are published.
 func (p *Publisher) Observe(w *world.Snapshot) {
 	w.ShardStates, w.Bridges = map[world.ShardID]world.ShardState{}, map[string]world.Bridges{}
 	gateways := map[world.ShardID][]string{}
@@ -58,6 +58,31 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		w.ShardStates[shard] = c
 	}
 	p.observeApplied(w, active)
+	w.Announced = p.published(w.ServicesToVerify())
+}
+
+// published returns the addresses in the ServicePlans of some Services, or nil before these have been read.
+func (p *Publisher) published(services []world.Key) map[netip.Addr]bool {
+	select {
+	case <-p.synced:
+	default:
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[netip.Addr]bool{}
+	for _, key := range services {
+		o := p.objects[Name(key)]
+		if o == nil || keyOf(o) != key {
+			continue
+		}
+		for _, v := range o.Spec.VIPs {
+			if addr, err := netip.ParseAddr(v.Address); err == nil {
+				all[addr] = true
+			}
+		}
+	}
+	return all
 }
 
 // unclaimed is the gateway that is to claim a shard, and since when.

@@ -112,11 +112,13 @@ func AssignedHosts(s *corev1.Service) []string {
 	return hosts
 }
 
-// contested reports whether the status shows that an address is withheld because another host answers for it.
+// contested reports whether the status shows that an address is withheld because another host answers for it, or that
+// one was before nothing announced it: then Announced has another reason, and only Allocated that one.
 func contested(s *corev1.Service) bool {
+	conflicts := func(c *metav1.Condition) bool { return c != nil && c.Reason == v1alpha1.ReasonAddressConflict }
 	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-	return announced != nil && announced.Status == metav1.ConditionFalse &&
-		announced.Reason == v1alpha1.ReasonAddressConflict
+	return announced != nil && announced.Status == metav1.ConditionFalse && (conflicts(announced) ||
+		conflicts(meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)))
 }
 
 // Given returns the addresses that we allocated according to the status of a Service. A user who may write Services but
