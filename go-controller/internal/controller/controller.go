@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -84,9 +85,10 @@ type Controller struct {
 	due         time.Time
 	statusCache report.Cache
 	// last holds the last decision, or nil before the first one.
-	last       *report.Builder
-	withdrawal withdrawal
-	frrState   frrk8s.State
+	last          *report.Builder
+	withdrawal    withdrawal
+	frrState      frrk8s.State
+	ignoredLogged logTimes
 	// unreachable is the time since which the databases cannot be reached, or zero if they can.
 	unreachable time.Time
 
@@ -107,8 +109,8 @@ func New(cfg Config) (*Controller, error) {
 		events:  &kube.Events{},
 		metrics: m,
 		state:   decide.NewState(rand.Uint64()),
-		wakeups: newWakeups(),
-		zones:   noZones{},
+		wakeups: newWakeups(), ignoredLogged: logTimes{},
+		zones: noZones{},
 	}
 	c.repairs = &repairs{repair: c.drifted}
 	c.facts = kube.NewFacts(
@@ -328,16 +330,32 @@ func (c *Controller) setWakeTimer() {
 	c.wakeTimer.set(world.Earliest(c.due, c.last.ProbesDue), c.requestFullPass)
 }
 
+// logPause is the time between two log lines about reports of the same node that are ignored. A node can cause a pass
+// with each report.
+const logPause = time.Minute
+
+// logTimes are the times at which something was last logged about nodes, by name.
+type logTimes map[string]time.Time
+
+// allow reports whether a node is to be logged now, and if so, records it.
+func (l logTimes) allow(node string, now time.Time) bool {
+	maps.DeleteFunc(l, func(_ string, last time.Time) bool { return now.Sub(last) >= logPause })
+	if _, recent := l[node]; recent {
+		return false
+	}
+	l[node] = now
+	return true
+}
+
 // logDecision logs the status refreshes that start. It logs and counts the newly reported conflicts that are ignored.
 func (c *Controller) logDecision(d *decide.Decision) {
 	for _, r := range d.Refreshed {
 		klog.InfoS("Rewriting Service status so that OVN-Kubernetes recomputes its flows", "service", r.Service.String(),
 			"listsPorts", r.ListPorts, "nextTry", r.Next)
 	}
-	nodes := map[string]int{}
 	for _, r := range d.Ignored {
 		c.metrics.ignored.WithLabelValues(r.Reason).Inc()
-		if nodes[r.Node]++; nodes[r.Node] == 1 { // log only the first per node: a report may contain thousands
+		if c.ignoredLogged.allow(r.Node, d.World.Now) {
 			klog.InfoS("Ignoring address conflict without a matching probe request", "node", r.Node, "address", r.Addr,
 				"mac", r.MAC, "reason", r.Reason)
 		}

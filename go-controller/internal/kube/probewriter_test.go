@@ -74,3 +74,26 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		}
 	})
 }
+
+// A guard whose Lease can't be written, for instance because its node has filled it, costs no request and no line in the
+// log for each pass.
+func TestProbeRequestsThatCannotBeWrittenWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := counted()
+		kube := fake.NewClientset()
+		kube.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("metadata.annotations: Too long")
+		})
+		f.setReport(nil, leaseOf(t, convert.Report{}))
+		a := NewProbeWriter(kube, f)
+		go a.Run(t.Context())
+		requests := []world.ProbeRequest{{Network: "provider", Addresses: []netip.Addr{netip.MustParseAddr("10.50.0.7")}}}
+		for range 100 {
+			a.Set(map[string][]world.ProbeRequest{"n1": requests})
+			synctest.Wait()
+		}
+		if n := len(kube.Actions()); n != 1 {
+			t.Errorf("%d requests in 100 passes, want 1", n)
+		}
+	})
+}
