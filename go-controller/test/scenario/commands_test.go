@@ -101,8 +101,9 @@ func clusterCommands() []command {
 
 func faultCommands() []command {
 	return []command{
-		{"api", "away | back | end-watches | compact | backup | restore | delay RESOURCE DURATION | rival RESOURCE N",
-			"make the API server unreachable or slow, restore etcd, or write as another client right before the product",
+		{"api", "away | back | end-watches | compact | backup | restore | delay RESOURCE DURATION | rival RESOURCE N | " +
+			"full NAMESPACE", "make the API server unreachable or slow, restore etcd, write as another client right before the " +
+			"product, or store no status of the Services of a namespace",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.disturb(args) }},
 		{"connection", "cut | restore PROCESS", "cut the connection of a process to the API server",
 			func(c *cluster, args []string) ([]string, error) {
@@ -165,6 +166,8 @@ func (c *cluster) disturb(args []string) error {
 		c.restore = c.server.Backup()
 	case "restore":
 		c.restore()
+	case "full":
+		c.server.SetFull(args[1])
 	case "delay":
 		d, err := time.ParseDuration(args[2])
 		c.server.Delay(args[1], d)

@@ -20,6 +20,8 @@ type faults struct {
 	rivals map[string]int
 	// refusals are why webhooks refuse objects, by resource.
 	refusals map[string]string
+	// full is the namespace whose Services have the largest size that etcd stores, so that their statuses can't grow.
+	full string
 }
 
 // refuses reports whether a client does not reach the server. s.mu must be held.
@@ -60,6 +62,13 @@ func (s *Server) EndWatches() {
 	defer s.mu.Unlock()
 	s.faults.watchEpoch++
 	s.wake()
+}
+
+// SetFull makes all Services of a namespace as large as etcd stores them: a write of their statuses fails.
+func (s *Server) SetFull(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.full = namespace
 }
 
 // Delay makes each request that writes objects of a resource take some time before it takes effect.

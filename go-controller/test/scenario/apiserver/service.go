@@ -30,6 +30,9 @@ func (a serviceAdmission) admit(s *Server, old, obj map[string]any, status bool)
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
+	if status && is.Namespace == s.faults.full {
+		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
+	}
 	defaultService(&is)
 	var errs field.ErrorList
 	if is.Spec.Type != corev1.ServiceTypeLoadBalancer && len(is.Status.LoadBalancer.Ingress) > 0 && status {
