@@ -295,6 +295,7 @@ func (p *path) addAddress() bool {
 			"condition "+v1alpha1.ConditionAllocated+" is True, but the status shows no address"
 	}
 	p.add(link)
+	p.addListed()
 	return len(text) > 0
 }
 

@@ -26,6 +26,7 @@ const maxSame = 3
 func (v *overview) addServices() {
 	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
 	count, options, partly := map[string]int{}, v.objects.ServiceOptions(), v.withoutEndpoint()
+	listed := v.listedByOthers()
 	for _, s := range sorted(v.objects.Services) {
 		if !convert.Ours(s, options) {
 			continue
@@ -35,7 +36,13 @@ func (v *overview) addServices() {
 		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) {
 			v.out.Announced++
 		}
-		if f := partly[world.Key{Namespace: s.Namespace, Name: s.Name}]; c == nil && f != 0 {
+		key := world.Key{Namespace: s.Namespace, Name: s.Name}
+		command := printable.Command("kubectl slb explain %s", s.Namespace+"/"+s.Name)
+		if l, ok := listed[key]; c == nil && ok {
+			c, state = &metav1.Condition{Reason: ReasonListedByOthers, Message: l.message()}, Warning
+			command = l.command() // That explains one Service, and does not read others.
+		}
+		if f := partly[key]; c == nil && f != 0 {
 			c, state = &metav1.Condition{Reason: ReasonEndpointsNotReady,
 				Message: fmt.Sprintf("not reachable over %s: no %[1]s endpoint takes connections", f)}, Warning
 		}
@@ -47,9 +54,8 @@ func (v *overview) addServices() {
 			continue
 		}
 		last[c.Reason] = len(v.out.Findings)
-		name := s.Namespace + "/" + s.Name
-		v.out.Findings = append(v.out.Findings, Finding{State: state, Object: "Service " + name, Reason: c.Reason,
-			Message: c.Message, Command: printable.Command("kubectl slb explain %s", name)})
+		v.out.Findings = append(v.out.Findings, Finding{State: state, Object: "Service " + key.String(), Reason: c.Reason,
+			Message: c.Message, Command: command})
 	}
 	for reason, n := range more {
 		v.out.Findings[last[reason]].Object += fmt.Sprintf(" and %d more", n)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// ReasonListedByOthers is the reason of Services whose address is in spec.externalIPs of another Service, with one of
+// their ports. OVN-Kubernetes and kube-proxy serve that field of any Service, whoever has the address (CVE-2020-8554).
+const ReasonListedByOthers = "ListedByOthers"
+
+// listing is a Service that lists an address of another one in spec.externalIPs.
+type listing struct {
+	by   world.Key
+	addr netip.Addr
+	port corev1.ServicePort
+}
+
+func (l listing) message() string {
+	return fmt.Sprintf("%s: Service %s lists it in spec.externalIPs, too, with port %s %d: the nodes may send requests for "+
+		"the address there (CVE-2020-8554)", l.addr, l.by, l.port.Protocol, l.port.Port)
+}
+
+func (l listing) command() string {
+	return printable.Command("kubectl -n %s get service %s -o yaml", l.by.Namespace, l.by.Name)
+}
+
+// listedByOthers returns the first listing of an address of each Service of ours, in the order of the Services that list
+// them.
+func (p *path) listedByOthers() map[world.Key]listing {
+	holders := map[netip.Addr][]*world.Service{}
+	for _, s := range p.world.Services {
+		for _, a := range slices.Concat(s.Given, s.HeldExternalIPs) {
+			holders[a] = append(holders[a], s)
+		}
+	}
+	found := map[world.Key]listing{}
+	for _, other := range sorted(p.objects.Services) {
+		by := world.Key{Namespace: other.Namespace, Name: other.Name}
+		for _, text := range other.Spec.ExternalIPs {
+			a, err := netip.ParseAddr(text)
+			if err != nil {
+				continue
+			}
+			a = a.Unmap()
+			have := holders[a]
+			if slices.ContainsFunc(have, func(s *world.Service) bool { return s.Key == by }) {
+				continue
+			}
+			for _, s := range have {
+				at := slices.IndexFunc(other.Spec.Ports, func(o corev1.ServicePort) bool { return listensOn(s, o) })
+				if _, again := found[s.Key]; at >= 0 && !again {
+					found[s.Key] = listing{by, a, other.Spec.Ports[at]}
+				}
+			}
+		}
+	}
+	return found
+}
+
+func listensOn(s *world.Service, o corev1.ServicePort) bool {
+	return slices.ContainsFunc(s.Ports, func(port world.Port) bool {
+		return int32(port.Port) == o.Port && string(port.Protocol) == string(o.Protocol)
+	})
+}
+
+// addListed adds a warning if another Service lists an address of this one, as far as the Services have been read.
+func (p *path) addListed() {
+	if l, ok := p.listedByOthers()[p.Service]; ok {
+		p.add(Link{Name: LinkAddress, Object: l.addr.String(), State: Warning, Reason: ReasonListedByOthers,
+			Message: l.message(), Command: l.command()})
+	}
+}
