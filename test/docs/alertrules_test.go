@@ -118,8 +118,12 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 			"1 Services are not announced: NoDomain."}}},
 		"another host that has an address": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="AddressConflict"}`: "1",
-		}, map[string]firing{"SLBAddressConflict": {nil,
-			"1 Services are not announced because another host answers for their address."}}},
+		}, map[string]firing{"SLBAddressConflict": {nil, "Another host answers for addresses of 1 Services."}}},
+		"another host that takes an announced address": {map[string]string{
+			`ovnkube_slb_announced_services{announced="True",reason="Announced"}`: "9",
+			`ovnkube_slb_services{allocated="True",reason="Allocated"}`:           "7",
+			`ovnkube_slb_services{allocated="True",reason="AddressConflict"}`:     "2",
+		}, map[string]firing{"SLBAddressConflict": {nil, "Another host answers for addresses of 2 Services."}}},
 		"one usable gateway": {map[string]string{
 			`ovnkube_slb_l2domain_usable_gateways{l2domain="lan"}`: "1", `ovnkube_slb_l2domain_shards{l2domain="lan"}`: "2",
 			`ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"}`: "0",

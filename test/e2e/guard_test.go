@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
@@ -139,15 +140,7 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 	It("detects that another host has a new address, which is not announced until the host releases it",
 		Label(smoke), func(ctx SpecContext) {
 			taken := []string{here("10.50.0.100"), here("fd00:50::100")} // the first addresses of the pool
-			const device = "eth0"
-			otherHost := func(ctx context.Context, verb string) error {
-				_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[0]+"/32", "dev", device)
-				_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, taken[1]+"/128", "dev", device, "nodad")
-				return errors.Join(err4, err6)
-			}
-			text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
-			Expect(err).NotTo(HaveOccurred())
-			mac := strings.TrimSpace(text)
+			otherHost, mac := otherHostOf(ctx, taken)
 			Expect(otherHost(ctx, "add")).To(Succeed())
 			here := true
 			DeferCleanup(func(ctx SpecContext) {
@@ -183,7 +176,41 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 			By("announced " + time.Since(gone).String() + " after the other host had left")
 			Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
 		})
+
+	It("reports another host that takes an announced address, which stays announced", func(ctx SpecContext) {
+		addrs := startWeb(ctx)
+		taken := []string{addrs[0].String(), addrs[1].String()}
+		otherHost, mac := otherHostOf(ctx, taken)
+		allocated := condition("web", v1alpha1.ConditionAllocated)
+		Expect(allocated(ctx)).To(HavePrefix("True Allocated: "))
+		Expect(otherHost(ctx, "add")).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			_ = otherHost(ctx, "del") // fails if the spec has done it
+		})
+		Eventually(allocated).WithContext(ctx).Should(And(HavePrefix("True AddressConflict: "),
+			ContainSubstring(taken[0]+" is used outside of the cluster by MAC "+mac),
+			ContainSubstring(taken[1]+" is used outside of the cluster by MAC "+mac)))
+		Expect(condition("web", v1alpha1.ConditionAnnounced)(ctx)).To(HavePrefix("True Announced: "))
+		Expect(ourRows(ctx)).To(And(ContainSubstring(taken[0]), ContainSubstring(taken[1])))
+		Expect(otherHost(ctx, "del")).To(Succeed())
+		Eventually(allocated, 2*await.Limit).WithContext(ctx).Should(HavePrefix("True Allocated: "),
+			"after three probes without an answer")
+	})
 })
+
+// otherHostOf returns a function that adds addresses to the client, or deletes them there, and the MAC address of the
+// client. It announces nothing: it answers whoever asks.
+func otherHostOf(ctx context.Context, addrs []string) (change func(context.Context, string) error, mac string) {
+	GinkgoHelper()
+	const device = "eth0"
+	text, err := cluster.Exec(ctx, "client", "cat", "/sys/class/net/"+device+"/address")
+	Expect(err).NotTo(HaveOccurred())
+	return func(ctx context.Context, verb string) error {
+		_, err4 := cluster.Exec(ctx, "client", "ip", "addr", verb, addrs[0]+"/32", "dev", device)
+		_, err6 := cluster.Exec(ctx, "client", "ip", "addr", verb, addrs[1]+"/128", "dev", device, "nodad")
+		return errors.Join(err4, err6)
+	}, strings.TrimSpace(text)
+}
 
 // advertisements captures unsolicited neighbour advertisements on the segment, and returns a function that returns
 // them. OVN itself announces routers only over IPv4.

@@ -237,7 +237,7 @@ func notReported(o *nodeOptions) []string {
 	var out []string
 	if !o.guard {
 		out = append(out, v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
-			v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
+			v1alpha1.AnnotationAnnouncedConflicts, v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
 	}
 	if !o.l2 {
 		out = append(out, v1alpha1.AnnotationZone)

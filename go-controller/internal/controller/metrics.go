@@ -53,13 +53,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Whether the annotation slb.k8s.ovn.org/mode has an invalid value, so that the previous mode stays in " +
 				"effect: 1 or 0."}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ignored_conflict_reports_total",
-			Help: "Address conflict reports of guards that were ignored, by reason (not_asked, wrong_probe)."},
+			Help: "Address conflict reports of guards that were ignored, by reason (not_asked, not_gateway, wrong_probe)."},
 			[]string{"reason"}),
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, reason := range []string{decide.IgnoredNotAsked, decide.IgnoredWrongProbe} {
+	for _, reason := range []string{decide.IgnoredNotAsked, decide.IgnoredNotGateway, decide.IgnoredWrongProbe} {
 		m.ignored.WithLabelValues(reason) // rate() misses the first event of a counter that did not exist before
 	}
 	for _, c := range []prometheus.Collector{

@@ -3,7 +3,9 @@
 package decide
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -14,6 +16,9 @@ import (
 const (
 	// IgnoredNotAsked means that the node was not asked to probe the address.
 	IgnoredNotAsked = "not_asked"
+	// IgnoredNotGateway means that the node is no gateway of an L2Domain with the address, which the report says that it
+	// announces.
+	IgnoredNotGateway = "not_gateway"
 	// IgnoredWrongProbe means that the report refers to a probe request other than the current one.
 	IgnoredWrongProbe = "wrong_probe"
 )
@@ -27,20 +32,20 @@ type IgnoredReport struct {
 }
 
 // accept returns the snapshot with the accepted conflicts only: those reported by the node that was asked to probe the
-// address, for the current probe request. All nodes write their reports with the same account, and any node may be
-// compromised. Replies from our own gateways are not conflicts: a gateway may still answer for the Service that
-// previously had the address.
+// address, for the current probe request, and those on announced addresses (acceptAnnounced). All nodes write their
+// reports with the same account, and any node may be compromised. Replies from our own gateways are not conflicts: a
+// gateway may still answer for the Service that previously had the address.
 func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	out := *w
 	out.Conflicts = map[netip.Addr]world.Conflict{}
 	before := p.ignored
 	p.ignored, p.newlyIgnored = map[IgnoredReport]bool{}, nil
 	var ours map[string]bool
+	if len(w.Reports)+len(w.AnnouncedReports) > 0 {
+		ours = ownMACs(w, l)
+	}
 	for node, reports := range w.Reports {
 		for a, c := range reports {
-			if ours == nil {
-				ours = ownMACs(w, l)
-			}
 			is, known := p.requests[a]
 			switch {
 			case ours[c.MAC]:
@@ -53,12 +58,13 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 			}
 		}
 	}
+	p.acceptLate(&out)
+	p.acceptAnnounced(&out, l, ours)
 	for r := range p.ignored {
 		if !before[r] {
 			p.newlyIgnored = append(p.newlyIgnored, r)
 		}
 	}
-	p.acceptLate(&out)
 	for a, is := range p.requests {
 		if _, answered := out.Conflicts[a]; is.suspect && !answered {
 			out.Conflicts[a] = world.Conflict{}
@@ -83,6 +89,75 @@ func (p *probing) acceptLate(w *world.Snapshot) {
 		}
 		p.requests[a] = is
 	}
+}
+
+// announcedConflictTime is how long a conflict on an announced address that is no longer reported still counts. The
+// guard of a gateway that takes over needs that long to report it, and a host, or a node, that answers or reports now
+// and then causes few writes of statuses.
+const announcedConflictTime = time.Minute
+
+// announcedConflict is a conflict on an announced address.
+type announcedConflict struct {
+	world.Conflict
+	// end is when it no longer counts. It is zero while it is reported.
+	end time.Time
+}
+
+// acceptAnnounced adds the conflicts on announced addresses that gateways of their L2Domains report. Such an address
+// stays announced: a host on the segment, or a node, must not be able to withdraw it. The first report counts until the
+// conflict ends, because others may change at will.
+func (p *probing) acceptAnnounced(w *world.Snapshot, l *place.Layout, ours map[string]bool) {
+	before := p.announced
+	p.announced = nil
+	if len(before)+len(w.AnnouncedReports) == 0 {
+		return
+	}
+	shown := map[netip.Addr]bool{}
+	for _, s := range w.Services {
+		for _, a := range slices.Concat(s.Assigned, s.ExternalIPs) {
+			is, known := p.requests[a]
+			shown[a] = !known || is.announced
+		}
+	}
+	p.announced = map[netip.Addr]announcedConflict{}
+	for _, node := range slices.Sorted(maps.Keys(w.AnnouncedReports)) {
+		for a, c := range w.AnnouncedReports[node] {
+			_, known := p.announced[a]
+			switch {
+			case ours[c.MAC] || !shown[a] || known:
+			case !mayAnnounce(l, node, a):
+				p.ignored[IgnoredReport{node, a, c.MAC, IgnoredNotGateway}] = true
+			default:
+				is := announcedConflict{Conflict: c}
+				if last, was := before[a]; was {
+					is.Conflict = last.Conflict
+				}
+				p.announced[a] = is
+			}
+		}
+	}
+	for a, last := range before {
+		if last.end.IsZero() {
+			last.end = w.Now.Add(announcedConflictTime)
+		}
+		if _, reported := p.announced[a]; !reported && shown[a] && w.Now.Before(last.end) {
+			p.announced[a] = last
+		}
+	}
+	for a, is := range p.announced {
+		if _, known := w.Conflicts[a]; !known {
+			w.Conflicts[a] = is.Conflict
+		}
+	}
+}
+
+// mayAnnounce reports whether a node is a gateway of an L2Domain with an address.
+func mayAnnounce(l *place.Layout, node string, a netip.Addr) bool {
+	return slices.ContainsFunc(l.Domains, func(d *place.Domain) bool {
+		return d.IsGateway(node) && slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool {
+			return s.Prefix.Contains(a)
+		})
+	})
 }
 
 func ownMACs(w *world.Snapshot, l *place.Layout) map[string]bool {

@@ -88,3 +88,69 @@ func answerBelow(t *testing.T, w *world.Snapshot, probes map[string][]world.Prob
 		}
 	}
 }
+
+// A host that takes an address that is announced is in the status while a gateway reports it, and a minute longer. The
+// address stays announced. The first report counts, and only those of gateways.
+func TestConflictOnAnAnnouncedAddress(t *testing.T) {
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	addr := netip.MustParseAddr("10.50.0.100")
+	s.w.Services[0].Assigned = []netip.Addr{addr}
+	s.expect("announced before we came", 0, true, nil)
+	report := func(node, mac string) {
+		s.w.AnnouncedReports = map[string]map[netip.Addr]world.Conflict{node: {
+			addr:        {MAC: mac, Node: node, Since: s.now},
+			addr.Next(): {MAC: mac, Node: node, Since: s.now}, // of no Service
+		}}
+	}
+	expect := func(when string, later time.Duration, want world.Conflict) {
+		t.Helper()
+		d := s.expect(when, later, true, nil)
+		got := d.World.Conflicts
+		_, free := got[addr.Next()]
+		if got[addr] != want || free {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+		warns := string(d.Allocation.Services[web].Reason) == v1alpha1.ReasonAddressConflict
+		if warns != (want != world.Conflict{}) {
+			t.Errorf("%s: %s %s", when, d.Allocation.Services[web].Reason, d.Allocation.Services[web].Message)
+		}
+	}
+	report("gone", conflictingMAC)
+	expect("a node that is no gateway reports", time.Second, world.Conflict{})
+	report("n1", world.ShardID{Domain: "lan"}.SegmentMAC(s.w.Cluster.ID))
+	expect("our own router answers", time.Second, world.Conflict{})
+	report("n2", conflictingMAC)
+	first := s.w.AnnouncedReports["n2"][addr]
+	expect("another host answers", time.Second, first)
+	report("n1", "02:00:00:00:00:98")
+	expect("another gateway reports yet another host", time.Hour, first)
+	s.w.AnnouncedReports = nil
+	expect("it is no longer reported", time.Hour, first)
+	if got, want := s.m.probing.end(), s.now.Add(announcedConflictTime); !got.Equal(want) {
+		t.Errorf("the next pass is at %s, want %s", got, want)
+	}
+	report("n1", "02:00:00:00:00:98")
+	expect("it is again", announcedConflictTime/2, first)
+	s.w.AnnouncedReports = nil
+	expect("and is not", time.Second, first)
+	expect("for a minute", announcedConflictTime, world.Conflict{})
+	if got := s.m.probing.end(); !got.IsZero() {
+		t.Errorf("another pass at %s", got)
+	}
+}
+
+// An address that waits for its probe is not announced: a report that it is does not hold it.
+func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
+	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.w.AnnouncedReports = map[string]map[netip.Addr]world.Conflict{first: {
+		s.w.Services[0].Assigned[0]: {MAC: conflictingMAC, Node: first}}}
+	if d := s.expect("reported", time.Second, false, about(first, "10.50.0.100")); len(d.World.Conflicts) > 0 {
+		t.Errorf("accepted %v", d.World.Conflicts)
+	}
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
+	s.expect("probed", time.Millisecond, true, nil)
+}

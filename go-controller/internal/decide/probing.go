@@ -41,6 +41,8 @@ type probing struct {
 	// guards are the nodes that run a guard.
 	guards   map[string]*world.Node
 	requests map[netip.Addr]probe
+	// announced are the conflicts on announced addresses.
+	announced map[netip.Addr]announcedConflict
 	// held are the Services with an address that is held until it has been probed.
 	held map[world.Key]*world.Service
 	// paused is set if the last pass announced nothing because layer 2 was disabled.
@@ -307,7 +309,8 @@ func (p *probing) guardFor(d *Decision, a netip.Addr, last string) (probe, bool)
 	return is, is.guard != ""
 }
 
-// end returns the time when the next waiting period for a reply ends, or the zero time if there is none.
+// end returns the time when the next waiting period for a reply, or the next conflict that is no longer reported,
+// ends. It is the zero time if there is none.
 func (p *probing) end() time.Time {
 	var first time.Time
 	for _, is := range p.requests {
@@ -317,6 +320,9 @@ func (p *probing) end() time.Time {
 		case !is.announced && !is.contested:
 			first = world.Earliest(first, is.until)
 		}
+	}
+	for _, is := range p.announced {
+		first = world.Earliest(first, is.end)
 	}
 	return first
 }

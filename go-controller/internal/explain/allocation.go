@@ -282,13 +282,16 @@ func (p *path) addAddress() bool {
 	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
 	if p.allocated.Reason != v1alpha1.ReasonAllocated {
 		link.State, link.Reason = Warning, p.allocated.Reason
-		if link.Reason == v1alpha1.ReasonAddressInUse {
+		switch link.Reason {
+		case v1alpha1.ReasonAddressInUse:
 			link.Command = p.holder(p.allocated.Message)
+		case v1alpha1.ReasonAddressConflict: // announced all the same, or see below
+			link.Command = p.removeFromHost()
 		}
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
-		link.Command = "remove the address from that host, or " + p.anotherAddress()
+		link.Command = p.removeFromHost()
 	}
 	if len(text) == 0 {
 		link.State, link.Reason, link.Message = Unknown, v1alpha1.ReasonProgramming,
@@ -308,6 +311,11 @@ func (p *path) holder(message string) string {
 		}
 	}
 	return ""
+}
+
+// removeFromHost returns what to do about another host with an address.
+func (p *path) removeFromHost() string {
+	return "remove the address from that host, or " + p.anotherAddress()
 }
 
 // anotherAddress returns the command that requests another address for the Service.

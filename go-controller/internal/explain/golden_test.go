@@ -46,8 +46,10 @@ type scenario struct {
 	rivals []string
 	// applied are the addresses that zones have applied, with interconnect.
 	applied map[world.Key][]netip.Addr
-	// conflicts are the MAC addresses of other hosts that answer for addresses. probes are the current probe requests.
+	// conflicts are the MAC addresses of other hosts that answer for addresses, and taken those of hosts that answer for
+	// addresses that are announced. probes are the current probe requests.
 	conflicts map[netip.Addr]string
+	taken     map[netip.Addr]string
 	probes    map[string][]world.ProbeRequest
 	state     decide.State
 	// pendingSince is since when ovn-northd has not translated the rows, the zero time if it has.
@@ -68,7 +70,8 @@ type scenario struct {
 //	without         lines KIND/NAME: objects of base.yaml that do not exist
 //	bridges         lines "CHASSIS NETWORK:BRIDGE": bridges in place of provider:br-provider
 //	observed        what the controller observes: lines "unclaimed", "unapplied", "untranslated",
-//	                "rival CHASSIS", "unreachable TEXT", "conflict ADDRESS MAC" and "refused TEXT"
+//	                "rival CHASSIS", "unreachable TEXT", "conflict ADDRESS MAC", "taken ADDRESS MAC" (once it is
+//	                announced) and "refused TEXT"
 //	address         the address that TestAddressGolden explains
 //	from            the address of a client
 //	probes          what the user's machine observed: lines "ADDRESS:PORT [REASON MESSAGE]"
@@ -110,7 +113,7 @@ func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {
 
 func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 	s := &scenario{Objects: &objects.Objects{}, conflicts: map[netip.Addr]string{},
-		applied: map[world.Key][]netip.Addr{}, state: decide.NewState(1),
+		taken: map[netip.Addr]string{}, applied: map[world.Key][]netip.Addr{}, state: decide.NewState(1),
 		bridges:  map[string]world.Bridges{},
 		question: Question{Service: world.Key{Namespace: "shop", Name: "web"}, Now: time.Unix(1767225700, 0)},
 		observed: report.Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{}}}
@@ -238,10 +241,14 @@ func (s *scenario) observe(line string) error {
 	case "conflict":
 		address, mac, _ := strings.Cut(rest, " ")
 		s.conflicts[netip.MustParseAddr(address)] = mac
+	case "taken":
+		address, mac, _ := strings.Cut(rest, " ")
+		s.taken[netip.MustParseAddr(address)] = mac
 	case "refused":
 		s.refused = errors.New(rest)
 	default:
-		return fmt.Errorf("%q is none of unclaimed, unapplied, untranslated, rival, unreachable, conflict and refused", word)
+		return fmt.Errorf("%q is none of unclaimed, unapplied, untranslated, rival, unreachable, conflict, taken and refused",
+			word)
 	}
 	return nil
 }
@@ -308,8 +315,14 @@ func (s *scenario) pass() {
 	s.probes = d.Probes
 }
 
-// addReports adds the conflicts that guards report in reply to the probe requests of the last pass.
+// addReports adds the conflicts that guards report in reply to the probe requests of the last pass, and those on
+// announced addresses.
 func (s *scenario) addReports(w *world.Snapshot) {
+	const gateway = "n1"
+	w.AnnouncedReports = map[string]map[netip.Addr]world.Conflict{gateway: {}}
+	for a, mac := range s.taken {
+		w.AnnouncedReports[gateway][a] = world.Conflict{MAC: mac, Node: gateway, Since: s.question.Now.UTC()}
+	}
 	w.Reports = map[string]map[netip.Addr]world.Conflict{}
 	for node, requests := range s.probes {
 		for _, r := range requests {

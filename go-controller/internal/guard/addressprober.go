@@ -4,54 +4,38 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 )
 
 // addressProber probes segments for the addresses that the controller is about to announce there. It keeps sockets
 // open only while there are probes.
 type addressProber struct {
-	// networks returns the node's networks and their links.
-	networks func() (map[string]ovn.Uplinks, bool)
+	*links
 	// report receives the conflicts, and the IDs of the probe requests that were completed.
-	report  func(conflicts map[netip.Addr]convert.ConflictReport, probed []string)
-	metrics *metrics
+	report func(conflicts map[netip.Addr]convert.ConflictReport, probed []string)
 	// leases receives new versions of the node's Lease.
 	leases chan *coordinationv1.Lease
 
-	probes   addressProbes
-	ports    map[string]*neighbour.Port // by device
-	unopened map[string]string          // why a device could not be opened last time
-	received chan receivedAnswer
+	probes addressProbes
 	// leaseRead is true once the Lease has been read. reported and probed are the last report.
 	leaseRead bool
 	reported  map[netip.Addr]convert.ConflictReport
 	probed    []string
 }
 
-type receivedAnswer struct {
-	device string
-	neighbour.Answer
-}
-
 func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
 	report func(map[netip.Addr]convert.ConflictReport, []string)) *addressProber {
-	return &addressProber{
-		networks: networks, report: report, leases: make(chan *coordinationv1.Lease),
-		probes: addressProbes{}, ports: map[string]*neighbour.Port{}, unopened: map[string]string{},
-		received: make(chan receivedAnswer),
-	}
+	return &addressProber{links: newLinks(networks), report: report, leases: make(chan *coordinationv1.Lease),
+		probes: addressProbes{}}
 }
 
 func (i *addressProber) run(ctx context.Context) {
@@ -78,7 +62,8 @@ func (i *addressProber) run(ctx context.Context) {
 		again.Stop()
 		ask, next := i.probes.due(time.Now())
 		for _, a := range ask {
-			i.probes[a].asked(time.Now(), i.sendProbe(ctx, a, i.probes[a]))
+			q := i.probes[a]
+			q.asked(time.Now(), i.probe(ctx, a, q.network, q.vlan))
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))
@@ -87,19 +72,19 @@ func (i *addressProber) run(ctx context.Context) {
 		}
 		found, probed := i.probes.conflicts(), i.probes.probed()
 		if i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported) || !containsAll(i.probed, probed)) {
-			i.logNew(found)
+			logNew(i.reported, found)
 			i.reported, i.probed = found, probed
 			i.report(found, probed)
 		}
 	}
 }
 
-// logNew logs the first conflict that was not reported yet, with their number: a host that answers for all addresses
+// logNew logs the first conflict that was not reported before, with their number: a host that answers for all addresses
 // causes hundreds.
-func (i *addressProber) logNew(found map[netip.Addr]convert.ConflictReport) {
+func logNew(reported, found map[netip.Addr]convert.ConflictReport) {
 	var fresh []netip.Addr
 	for a := range found {
-		if _, known := i.reported[a]; !known {
+		if _, known := reported[a]; !known {
 			fresh = append(fresh, a)
 		}
 	}
@@ -124,77 +109,4 @@ func (i *addressProber) handleLease(l *coordinationv1.Lease) {
 	}
 	i.leaseRead = true
 	i.probes.setRequests(time.Now(), convert.ProbeRequests(l), found)
-}
-
-// sendProbe sends one probe on the links of the network. It returns false if it was sent on none.
-func (i *addressProber) sendProbe(ctx context.Context, a netip.Addr, q *addressProbe) bool {
-	sent := false
-	networks, _ := i.networks()
-	for _, link := range networks[q.network].Links {
-		if link.NoCarrier {
-			continue // the kernel would discard the probe, and report no error
-		}
-		port := i.ports[link.Name]
-		if port == nil {
-			var err error
-			if port, err = neighbour.Open(link.Name); err != nil {
-				if text := err.Error(); i.unopened[link.Name] != text { // each probe is repeated until it can be sent
-					i.unopened[link.Name] = text
-					klog.ErrorS(err, "Failed to probe an address", "address", a)
-				}
-				continue
-			}
-			delete(i.unopened, link.Name)
-			i.ports[link.Name] = port
-			go i.listen(ctx, link.Name, port)
-		}
-		if err := port.Ask(a, q.vlan); err != nil {
-			klog.V(2).InfoS("Failed to probe an address", "link", link.Name, "err", err)
-			if errors.Is(err, unix.ENXIO) { // the device was replaced, and the socket stays without one
-				port.Close()
-				delete(i.ports, link.Name)
-			}
-			continue
-		}
-		i.metrics.probes.Inc()
-		sent = true
-	}
-	return sent
-}
-
-// listen returns when the port is closed.
-func (i *addressProber) listen(ctx context.Context, device string, port *neighbour.Port) {
-	for {
-		answer, err := port.Receive()
-		if err != nil {
-			return
-		}
-		select {
-		case i.received <- receivedAnswer{device, answer}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// networksOf returns the networks that a device is connected to.
-func (i *addressProber) networksOf(device string) map[string]bool {
-	names := map[string]bool{}
-	networks, _ := i.networks()
-	for name, uplinks := range networks {
-		for _, link := range uplinks.Links {
-			if link.Name == device {
-				names[name] = true
-			}
-		}
-	}
-	return names
-}
-
-func (i *addressProber) close() {
-	for device, port := range i.ports {
-		port.Close()
-		delete(i.ports, device)
-	}
-	clear(i.unopened)
 }

@@ -80,7 +80,7 @@ func TestProbesThatAreNotSent(t *testing.T) {
 	i.metrics = m
 	defer i.close()
 	send := func() bool {
-		return i.sendProbe(t.Context(), netip.MustParseAddr("10.50.0.7"), &addressProbe{network: "physnet"})
+		return i.probe(t.Context(), netip.MustParseAddr("10.50.0.7"), "physnet", 0)
 	}
 	resend := func() bool { // the first attempt detects that the device was replaced
 		for range 2 {

@@ -4,11 +4,15 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -24,8 +28,9 @@ const (
 	// maxQueuedClaims is how many claims can wait for their announcement. A chassis that returns claims all shards of all
 	// domains at once.
 	maxQueuedClaims = 4096
-	// flushTimeout limits a call of ovs-vswitchd.
-	flushTimeout = time.Second
+	// flushTimeout limits a call of ovs-vswitchd, and addressesTimeout a query of the southbound database.
+	flushTimeout     = time.Second
+	addressesTimeout = 10 * time.Second
 	// announceTimeout is how long an announcement waits for OVN's port on the bridge. After that OVN announces the shard
 	// itself.
 	announceTimeout = time.Second
@@ -117,6 +122,8 @@ type announcer struct {
 	changed chan struct{}
 	claims  chan ovn.Claim
 	repeats repeats
+	// shards are those that the chassis claims, nil until its southbound database is known.
+	shards atomic.Pointer[ovn.Claims]
 }
 
 func (a *announcer) run(ctx context.Context) {
@@ -173,6 +180,7 @@ func (a *announcer) run(ctx context.Context) {
 			continue
 		}
 		shards = claims
+		a.shards.Store(claims)
 		running.Go(func() { _ = claims.Run(followed) }) // ends only with the context
 	}
 }
@@ -205,12 +213,40 @@ func (a *announcer) announce(ctx context.Context, c ovn.Claim) bool {
 // networkOf returns the network on whose bridge OVN has a port for a shard, and false if there is none.
 func (a *announcer) networkOf(c ovn.Claim) (ovn.Uplinks, bool) {
 	networks, _ := a.networks()
-	for _, network := range networks {
-		if _, has := network.Patches[plan.LocalnetPort(c.Shard.Domain)]; has {
-			return network, true
+	name, ok := networkWith(networks, c.Shard.Domain)
+	return networks[name], ok
+}
+
+// networkWith returns the name of the network on whose bridge OVN has a port for an L2Domain.
+func networkWith(networks map[string]ovn.Uplinks, domain string) (string, bool) {
+	for name, network := range networks {
+		if _, has := network.Patches[plan.LocalnetPort(domain)]; has {
+			return name, true
 		}
 	}
-	return ovn.Uplinks{}, false
+	return "", false
+}
+
+// addresses returns the addresses that this node announces.
+func (a *announcer) addresses(ctx context.Context) (map[netip.Addr]announcedAddress, error) {
+	shards := a.shards.Load()
+	networks, known := a.networks()
+	if shards == nil || !known {
+		return nil, errors.New("the databases of the chassis are not known")
+	}
+	ctx, cancel := context.WithTimeout(ctx, addressesTimeout)
+	defer cancel()
+	vips, err := shards.VIPs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("announced addresses: %w", err)
+	}
+	out := make(map[netip.Addr]announcedAddress, len(vips))
+	for addr, claim := range vips {
+		if network, ok := networkWith(networks, claim.Shard.Domain); ok {
+			out[addr] = announcedAddress{mac: claim.MAC.String(), network: network, vlan: claim.VLAN}
+		}
+	}
+	return out, nil
 }
 
 // send sends one announcement on each link.

@@ -61,7 +61,9 @@ type Guard struct {
 	addressProber *addressProber
 	// announcer announces the shards that the node claims.
 	announcer *announcer
-	metrics   *metrics
+	// announcedProber looks for other hosts with the addresses of these shards.
+	announcedProber *announcedProber
+	metrics         *metrics
 
 	// Used by watch only.
 	health       healthTracker
@@ -110,6 +112,11 @@ func New(o Options) (*Guard, error) {
 		metrics: g.metrics, changed: make(chan struct{}, 1), claims: make(chan ovn.Claim, maxQueuedClaims),
 		repeats: repeats{},
 	}
+	g.announcedProber = newAnnouncedProber(g.vswitch.Networks, g.announcer.addresses,
+		func(found map[netip.Addr]convert.ConflictReport) {
+			write(g.report, v1alpha1.AnnotationAnnouncedConflicts, found, false)
+		})
+	g.announcedProber.metrics = g.metrics
 	return g, nil
 }
 
@@ -140,6 +147,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	running.Go(func() { g.tunnels.run(ctx) })
 	running.Go(func() { g.addressProber.run(ctx) })
 	running.Go(func() { g.announcer.run(ctx) })
+	running.Go(func() { g.announcedProber.run(ctx) })
 	running.Go(func() {
 		kube.NewOneLeaseInformer(g.leases, g.options.Node, onLease(func(l *coordinationv1.Lease) {
 			select {

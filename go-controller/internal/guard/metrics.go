@@ -32,9 +32,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "active_faults",
 			Help: "Active faults of the gateway, by kind (uplink, ovn_controller)."}, []string{"kind"}),
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probes_total",
-			Help: "ARP and ND probes sent for addresses that are to be announced."}),
+			Help: "ARP and ND probes sent for addresses that are to be announced, or are announced."}),
 		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
-			Help: "Replies to such probes: another host has the address."}),
+			Help: "Replies to such probes, and claims of such addresses: another host has the address."}),
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
 			Help: "Announcements of shards that the node's chassis has just claimed: up to three per claim and link."}),
 	}

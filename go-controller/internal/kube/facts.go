@@ -203,7 +203,8 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	}
 	f.changes = changes{}
 	f.addOpenShift(&w.Cluster)
-	w.Reports, w.Probed = f.conflicts(), f.probed()
+	w.Reports, w.AnnouncedReports = f.conflicts()
+	w.Probed = f.probed()
 	for _, p := range f.pools {
 		w.Pools = append(w.Pools, p.world)
 	}

@@ -31,7 +31,7 @@ type report struct {
 // as applied, although it may still be there.
 func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
-		maps.Equal(r.Conflicts, o.Conflicts) &&
+		maps.Equal(r.Conflicts, o.Conflicts) && maps.Equal(r.AnnouncedConflicts, o.AnnouncedConflicts) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
 		r.Tunnels.Equal(o.Tunnels) && r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone) &&
 		(r.Zone == nil || r.Zone.Applied <= o.Zone.Applied || o.Zone.IsHealthy()))
@@ -142,20 +142,26 @@ func (f *Facts) withReport(n *world.Node) *world.Node {
 	return n
 }
 
-// conflicts returns the conflicts that each guard reports, by node. Any node may report anything; see
-// world.Snapshot.Reports.
-func (f *Facts) conflicts() map[string]map[netip.Addr]world.Conflict {
-	all := map[string]map[netip.Addr]world.Conflict{}
-	for node, r := range f.reports {
-		if len(r.Conflicts) == 0 {
-			continue
+// conflicts returns the conflicts that each guard reports in reply to probe requests, and those that it reports on
+// addresses that its node announces, by node. Any node may report anything; see world.Snapshot.Reports.
+func (f *Facts) conflicts() (replies, announced map[string]map[netip.Addr]world.Conflict) {
+	of := func(node string, reported map[netip.Addr]convert.ConflictReport) map[netip.Addr]world.Conflict {
+		out := make(map[netip.Addr]world.Conflict, len(reported))
+		for a, s := range reported {
+			out[a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since, Probe: s.Probe}
 		}
-		all[node] = make(map[netip.Addr]world.Conflict, len(r.Conflicts))
-		for a, s := range r.Conflicts {
-			all[node][a] = world.Conflict{MAC: s.MAC, Node: node, Since: s.Since, Probe: s.Probe}
+		return out
+	}
+	replies, announced = map[string]map[netip.Addr]world.Conflict{}, map[string]map[netip.Addr]world.Conflict{}
+	for node, r := range f.reports {
+		if len(r.Conflicts) > 0 {
+			replies[node] = of(node, r.Conflicts)
+		}
+		if len(r.AnnouncedConflicts) > 0 {
+			announced[node] = of(node, r.AnnouncedConflicts)
 		}
 	}
-	return all
+	return replies, announced
 }
 
 // probed returns the IDs of the probe requests that each guard has completed, by node.

@@ -25,7 +25,8 @@ func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
 	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults,
-		v1alpha1.AnnotationConflicts: r.Conflicts, v1alpha1.AnnotationProbed: r.Probed} {
+		v1alpha1.AnnotationConflicts: r.Conflicts, v1alpha1.AnnotationAnnouncedConflicts: r.AnnouncedConflicts,
+		v1alpha1.AnnotationProbed: r.Probed} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -223,6 +224,25 @@ func TestConflictsReportedByGuards(t *testing.T) {
 	got := snapshot(f)
 	if !maps.EqualFunc(got.Reports, want, maps.Equal) || len(got.Conflicts) != 0 || int(wakes.Load()) != 2 {
 		t.Errorf("reports %v after %d wakes, want %v; conflicts %v", got.Reports, int(wakes.Load()), want, got.Conflicts)
+	}
+}
+
+// A conflict on an address that the node announces is a fact of its own, and wakes the controller.
+func TestConflictsOnAnnouncedAddresses(t *testing.T) {
+	f, wakes := counted()
+	since, addr := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC), netip.MustParseAddr("fd00:50::7")
+	before, after := leaseOf(t, convert.Report{}), leaseOf(t, convert.Report{
+		AnnouncedConflicts: map[netip.Addr]convert.ConflictReport{addr: {MAC: "02:00:00:00:00:03", Since: since}}})
+	later := metav1.NewMicroTime(before.Spec.RenewTime.Add(time.Second))
+	after.Spec.RenewTime = &later
+	f.setReport(nil, before)
+	woken := wakes.Load()
+	f.setReport(before, after)
+	want := map[string]map[netip.Addr]world.Conflict{
+		"n1": {addr: {MAC: "02:00:00:00:00:03", Node: "n1", Since: since}}}
+	if got := snapshot(f); !maps.EqualFunc(got.AnnouncedReports, want, maps.Equal) || len(got.Reports) != 0 ||
+		wakes.Load() != woken+1 {
+		t.Errorf("%v and %v after %d wakes, want %v", got.AnnouncedReports, got.Reports, wakes.Load()-woken, want)
 	}
 }
 

@@ -89,16 +89,24 @@ func (c *Claims) Held() []Claim {
 		return nil
 	}
 	var out []Claim
+	for _, port := range c.heldPorts(v) {
+		if claim, ok := claimOf(v, port); ok {
+			out = append(out, claim)
+		}
+	}
+	return out
+}
+
+// heldPorts returns the redirect ports of the shards that the chassis has claimed, in no order.
+func (c *Claims) heldPorts(v view) []*sbdb.PortBinding {
+	var out []*sbdb.PortBinding
 	v.each(portBinding, func(_ string, m model.Model) {
 		port, ok := redirect(m)
 		if !ok || port.Chassis == nil {
 			return
 		}
-		if own, ok := v.Table(chassis).Row(*port.Chassis).(*sbdb.Chassis); !ok || own.Name != c.name {
-			return
-		}
-		if claim, ok := claimOf(v, port); ok {
-			out = append(out, claim)
+		if own, ok := v.Table(chassis).Row(*port.Chassis).(*sbdb.Chassis); ok && own.Name == c.name {
+			out = append(out, port)
 		}
 	})
 	return out

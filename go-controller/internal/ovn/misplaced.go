@@ -203,8 +203,8 @@ func query(table, column string, value any, columns ...string) ovsdb.Operation {
 	}
 }
 
-// query reads rows that are not in the replica. An empty optional column is decoded as an OvsSet, which cannot be a
-// map key, and is omitted.
+// query reads rows that are not in the replica. An empty column is decoded as an OvsSet, which cannot be a map key, and
+// is omitted.
 func (c *connection) query(ctx context.Context, ops ...ovsdb.Operation) ([][]ovsdb.Row, error) {
 	results, err := c.transact(ctx, ops)
 	if err != nil {
@@ -219,7 +219,10 @@ func (c *connection) query(ctx context.Context, ops ...ovsdb.Operation) ([][]ovs
 			return nil, fmt.Errorf("select from %s: %s: %s", ops[i].Table, results[i].Error, results[i].Details)
 		}
 		for _, row := range results[i].Rows {
-			maps.DeleteFunc(row, func(_ string, value any) bool { _, set := value.(ovsdb.OvsSet); return set })
+			maps.DeleteFunc(row, func(_ string, value any) bool {
+				set, is := value.(ovsdb.OvsSet)
+				return is && len(set.GoSet) == 0
+			})
 			all[i] = append(all[i], row)
 		}
 	}

@@ -44,10 +44,14 @@ type Snapshot struct {
 	// Reports are the conflicts that the guard of each node reports, by node and address. They may be stale or forged.
 	// Package decide decides which of them to accept.
 	Reports map[string]map[netip.Addr]Conflict
+	// AnnouncedReports are the conflicts that the guard of each node reports on addresses that the node announces, as
+	// Reports.
+	AnnouncedReports map[string]map[netip.Addr]Conflict
 	// Probed are the IDs of the probe requests that guards have completed, by node.
 	Probed map[string][]string
-	// Conflicts are the accepted reports: responses to our own address probes. The zero Conflict is that of an address
-	// that was contested before nothing announced it, and has not been probed again.
+	// Conflicts are the accepted reports: responses to our own address probes, and reports of gateways on addresses that
+	// they announce. The zero Conflict is that of an address that was contested before nothing announced it, and has not
+	// been probed again.
 	Conflicts map[netip.Addr]Conflict
 	// Applied are the addresses of each Service that the zones of their active gateways have programmed, and
 	// ApplyErrors the reasons why those zones could not, in a cluster with interconnect. Both are nil otherwise.
@@ -76,7 +80,7 @@ type Conflict struct {
 	MAC, Node string
 	// Since is when the conflict was first observed. It does not change while the conflict lasts.
 	Since time.Time
-	// Probe is the ID of the address probe that the other host answered.
+	// Probe is the ID of the address probe that the other host answered. It is empty if the address is announced.
 	Probe string
 }
 

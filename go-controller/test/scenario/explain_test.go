@@ -27,33 +27,46 @@ func explainCommands() []command {
 			func(c *cluster, args []string) ([]string, error) { return c.explain(args) }},
 		{"guard", "NODE NETWORK [FAULT]", "let the guard of a node report a fault of a network, or none",
 			func(c *cluster, args []string) ([]string, error) {
-				p, err := c.process("node " + args[0])
-				if err != nil {
-					return nil, err
+				g, err := c.guardOf(args[0])
+				if err == nil {
+					g.setFault(args[1], strings.Join(args[2:], " "))
 				}
-				if p.guard == nil {
-					return nil, fmt.Errorf("%s has no guard", p.name)
-				}
-				p.guard.setFault(args[1], strings.Join(args[2:], " "))
-				return nil, nil
+				return nil, err
 			}},
 		{"tunnels", "NODE REPORT", "let the guard of a node report OVN's tunnels, as in " + v1alpha1.AnnotationTunnels,
 			func(c *cluster, args []string) ([]string, error) {
-				p, err := c.process("node " + args[0])
-				if err != nil {
-					return nil, err
-				}
-				if p.guard == nil {
-					return nil, fmt.Errorf("%s has no guard", p.name)
-				}
-				p.guard.report.Report(v1alpha1.AnnotationTunnels, strings.Join(args[1:], " "), false)
-				return nil, nil
+				return nil, c.guardReports(args[0], v1alpha1.AnnotationTunnels, strings.Join(args[1:], " "))
 			}},
+		{"taken", "NODE REPORT", "let the guard of a node report that hosts have announced addresses, as in " +
+			v1alpha1.AnnotationAnnouncedConflicts, func(c *cluster, args []string) ([]string, error) {
+			return nil, c.guardReports(args[0], v1alpha1.AnnotationAnnouncedConflicts, strings.Join(args[1:], " "))
+		}},
 		{"sessions", "PEER STATE [ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons would",
 			func(c *cluster, args []string) ([]string, error) {
 				return nil, c.setSessions(args[0], args[1], strings.Join(args[2:], " "))
 			}},
 	}
+}
+
+// guardOf returns the guard of a node.
+func (c *cluster) guardOf(node string) (*guard, error) {
+	p, err := c.process("node " + node)
+	if err != nil {
+		return nil, err
+	}
+	if p.guard == nil {
+		return nil, fmt.Errorf("%s has no guard", p.name)
+	}
+	return p.guard, nil
+}
+
+// guardReports lets the guard of a node report what it would find with a real Open vSwitch.
+func (c *cluster) guardReports(node, annotation, report string) error {
+	g, err := c.guardOf(node)
+	if err == nil {
+		g.report.Report(annotation, report, false)
+	}
+	return err
 }
 
 // setSessions replaces the sessions in the BGPNodeStatus of all nodes.

@@ -267,7 +267,7 @@ func (c *cluster) startNode(args []string) (*process, error) {
 		parts = append(parts, p.guard.run)
 	} else {
 		report.Clear(v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets, v1alpha1.AnnotationConflicts,
-			v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
+			v1alpha1.AnnotationAnnouncedConflicts, v1alpha1.AnnotationProbed, v1alpha1.AnnotationTunnels)
 	}
 	if programs {
 		clients, err := kube.NewClients(p.client.Config())

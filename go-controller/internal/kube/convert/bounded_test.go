@@ -4,6 +4,7 @@ package convert_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,15 @@ func TestTextsOfReportsAreBounded(t *testing.T) {
 	}
 	bounded(t, "conflicts",
 		report(v1alpha1.AnnotationConflicts, `{"fe80::1%`+long+`":{"mac":"02:00:00:00:00:01"}}`).Conflicts)
+	var many []string
+	for a := netip.MustParseAddr("10.50.0.0"); len(many) < 10*convert.MaxAnnouncedConflicts; a = a.Next() {
+		many = append(many, fmt.Sprintf(`%q:{"mac":%q}`, a, long[:1000]))
+	}
+	announced := report(v1alpha1.AnnotationAnnouncedConflicts, "{"+strings.Join(many, ",")+"}").AnnouncedConflicts
+	if first := announced[netip.MustParseAddr("10.50.0.0")]; len(announced) != convert.MaxAnnouncedConflicts ||
+		len(first.MAC) > 256 {
+		t.Errorf("%d conflicts on announced addresses, the first of %d bytes", len(announced), len(first.MAC))
+	}
 	bounded(t, "bridges", report(v1alpha1.AnnotationZone, `{"bridges":{"`+long+`":"br-ex"}}`).Zone.Bridges)
 	status := &v1alpha1.BGPNodeStatus{}
 	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: long}}

@@ -22,6 +22,8 @@ type Report struct {
 	Faults map[string]string
 	// Conflicts are the conflicts on the addresses that the guard probed.
 	Conflicts map[netip.Addr]ConflictReport
+	// AnnouncedConflicts are the conflicts on addresses that the node announces.
+	AnnouncedConflicts map[netip.Addr]ConflictReport
 	// Probed are the IDs of the probe requests that the guard has completed.
 	Probed []string
 	// Localnets are OVN's ports on the node's bridges for L2Domains, by the names of their localnet ports; nil if the
@@ -69,9 +71,13 @@ type ConflictReport struct {
 	MAC   string    `json:"mac"`
 	Since time.Time `json:"since"`
 	// Probe is the ID of the probe request that this reports on. The conflict is ignored unless this is the ID of the
-	// current request.
+	// current request. It is empty for an address that is announced.
 	Probe string `json:"probe,omitempty"`
 }
+
+// MaxAnnouncedConflicts limits the conflicts on announced addresses that count of one node. With all of them the
+// annotation has 22 KiB, of the 256 KiB that all annotations of a Lease may have.
+const MaxAnnouncedConflicts = 200
 
 // defaultReportTime is how long a report without a duration is valid.
 const defaultReportTime = 40 * time.Second
@@ -93,14 +99,12 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		}
 	}
 	truncateValues(r.Faults)
-	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationConflicts]), &r.Conflicts) != nil {
-		r.Conflicts = nil
-	}
-	// The zone of an address can be any text, and no address of a Service has one.
-	maps.DeleteFunc(r.Conflicts, func(addr netip.Addr, _ ConflictReport) bool { return addr.Zone() != "" })
-	for addr, conflict := range r.Conflicts {
-		conflict.MAC = Truncate(conflict.MAC, maxForeignText)
-		r.Conflicts[addr] = conflict
+	r.Conflicts = readConflicts(l.Annotations[v1alpha1.AnnotationConflicts])
+	r.AnnouncedConflicts = readConflicts(l.Annotations[v1alpha1.AnnotationAnnouncedConflicts])
+	if n := len(r.AnnouncedConflicts); n > MaxAnnouncedConflicts {
+		for _, a := range slices.SortedFunc(maps.Keys(r.AnnouncedConflicts), netip.Addr.Compare)[MaxAnnouncedConflicts:] {
+			delete(r.AnnouncedConflicts, a)
+		}
 	}
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationProbed]), &r.Probed) != nil {
 		r.Probed = nil
@@ -125,6 +129,21 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		r.Agent = &agent
 	}
 	return r
+}
+
+// readConflicts reads conflicts by address.
+func readConflicts(text string) map[netip.Addr]ConflictReport {
+	var all map[netip.Addr]ConflictReport
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return nil
+	}
+	// The zone of an address can be any text, and no address of a Service has one.
+	maps.DeleteFunc(all, func(addr netip.Addr, _ ConflictReport) bool { return addr.Zone() != "" })
+	for addr, conflict := range all {
+		conflict.MAC = Truncate(conflict.MAC, maxForeignText)
+		all[addr] = conflict
+	}
+	return all
 }
 
 // ReportTime returns how long a report is valid after it was renewed.

@@ -62,7 +62,8 @@ const (
 	ReasonAddressCoolingDown = "AddressCoolingDown"
 	// ReasonAddressConflict (False): a host outside the cluster answers for the requested address. If True, it answers
 	// for an address that the Service has and keeps. Also a reason of ConditionAnnounced (False): the guard of a
-	// gateway found the conflict, so the address is not announced until no other host answers for it.
+	// gateway found the conflict, so the address is not announced until no other host answers for it. If Announced is
+	// True, the host took the address later; it stays announced, and both answer.
 	ReasonAddressConflict = "AddressConflict"
 	// ReasonAddressNotInPool (False): no pool contains the requested address, or the requested pool does not contain
 	// it.
@@ -304,7 +305,8 @@ const (
 	EventAnnounced = "Announced"
 	// EventAnnouncementFailed: the Service has addresses that are not announced, for the reason in the message.
 	EventAnnouncementFailed = "AnnouncementFailed"
-	// EventAddressConflict: a host outside the cluster answers for an address of the Service, so it is not announced.
+	// EventAddressConflict: a host outside the cluster answers for an address of the Service. It is not announced, or both
+	// answer.
 	EventAddressConflict = "AddressConflict"
 	// EventAllocationSuspended, on an IPAddressPool: the pool allocates no addresses, because OpenShift assigns
 	// addresses itself or service load balancers are disabled.
