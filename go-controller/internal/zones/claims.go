@@ -18,21 +18,27 @@ const settleTime = 5 * time.Second
 const doubtTime = time.Minute
 
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
-// superseded is set once the claim of another node counted while this node did not stand by its own.
+// superseded is set once the claim of another node counted while this node did not stand by its own. cutOff is set while
+// the node reports that it does not reach the others, as it did when it claimed the shard.
 type seenClaim struct {
-	at, seen   time.Time
-	superseded bool
+	at, seen           time.Time
+	superseded, cutOff bool
 }
 
 // countsBefore reports whether a claim of a node counts rather than another one. A claim that was superseded does not
 // come back by being reported again: a node that has booted renews what it reported before. Then a report that has
-// expired comes after one that has not, and a claim that was seen earlier after a later one.
+// expired comes after one that has not, the claim of a node that is cut off after that of one that works, and a claim
+// that was seen earlier after a later one.
 func countsBefore(n, other *world.Node, claim, latest seenClaim) bool {
 	switch {
 	case claim.superseded != latest.superseded:
 		return latest.superseded
 	case n.Agent.Silent != other.Agent.Silent:
 		return other.Agent.Silent
+	case claim.cutOff && !latest.cutOff && stands(other):
+		return false
+	case latest.cutOff && !claim.cutOff && stands(n):
+		return true
 	}
 	return claim.seen.After(latest.seen)
 }
@@ -60,6 +66,12 @@ func (p *Publisher) activeGateways(
 			}
 			claim, isNew := p.seen(shard, n.Name, at, w.Now)
 			fresh = fresh || isNew
+			switch {
+			case isNew:
+				claim.cutOff = p.claims != nil && n.Tunnels != nil && n.Tunnels.AllDown > 0
+			case claim.cutOff:
+				claim.cutOff = missesRival(n, shard, w.Nodes)
+			}
 			if claims[shard] == nil {
 				claims[shard] = map[string]seenClaim{}
 			}
@@ -87,6 +99,17 @@ func (p *Publisher) activeGateways(
 		time.AfterFunc(doubtTime, p.options.Changed)
 	}
 	return active
+}
+
+// missesRival reports whether a node that was cut off reports that it still reaches no other, or no other gateway that
+// has claimed a shard. When a node that was cut off returns, its BFD sessions come up one after the other: it claims a
+// shard, and releases it once it receives the active gateway, which serves meanwhile. When a gateway dies, those that
+// claim its shards were not cut off.
+func missesRival(n *world.Node, shard world.ShardID, nodes []*world.Node) bool {
+	return n.Tunnels != nil && (n.Tunnels.AllDown > 0 || slices.ContainsFunc(nodes, func(other *world.Node) bool {
+		return other.Name != n.Name && other.Agent != nil && !other.Agent.Claims[shard].IsZero() &&
+			slices.Contains(n.Tunnels.Down, other.Chassis)
+	}))
 }
 
 // seen returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must be held.

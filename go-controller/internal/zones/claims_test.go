@@ -215,6 +215,62 @@ func TestClaimsAfterAnOutageOfAllGatewaysHaveNotSettled(t *testing.T) {
 	})
 }
 
+// A node that was cut off claims a shard when it returns, until its BFD session with the active gateway is up. Its claim
+// does not count meanwhile, unless the other one is gone or does not work. That of a gateway that was not cut off counts
+// at once.
+func TestClaimOfAReturningNodeDoesNotCountYet(t *testing.T) {
+	shard := world.ShardID{Domain: "lan"}
+	cutOff, back := &world.Tunnels{AllDown: 2}, &world.Tunnels{}
+	missing := func(chassis string) *world.Tunnels { return &world.Tunnels{Down: []string{chassis}} }
+	for name, c := range map[string]struct {
+		tunnels, later *world.Tunnels
+		change         func(is *world.Node)
+		want, wantThen string
+	}{
+		"cut off":                     {tunnels: cutOff, later: cutOff, want: "n1", wantThen: "n1"},
+		"then it reaches all":         {tunnels: cutOff, later: back, want: "n1", wantThen: "n2"},
+		"then it reaches another one": {tunnels: cutOff, later: missing("c1"), want: "n1", wantThen: "n1"},
+		"then it misses another one":  {tunnels: cutOff, later: missing("c3"), want: "n1", wantThen: "n2"},
+		"it was not cut off":          {tunnels: back, later: missing("c1"), want: "n2", wantThen: "n2"},
+		"without a guard":             {want: "n2", wantThen: "n2"},
+		"the other one releases it": {tunnels: cutOff, later: cutOff, want: "n2", wantThen: "n2",
+			change: func(is *world.Node) { is.Agent.Claims = nil }},
+		"the other one's kubelet is gone": {tunnels: cutOff, later: cutOff, want: "n2", wantThen: "n2",
+			change: func(is *world.Node) { is.Unreachable = true }},
+		"the other one has no uplink": {tunnels: cutOff, later: cutOff, want: "n2", wantThen: "n2",
+			change: func(is *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Options{})
+			claims := func() map[world.ShardID]time.Time { return map[world.ShardID]time.Time{shard: time.Now()} }
+			is := &world.Node{Name: "n1", Chassis: "c1", Agent: &world.ZoneAgent{Claims: claims()}}
+			returning := &world.Node{Name: "n2", Chassis: "c2", Agent: &world.ZoneAgent{}, Tunnels: c.tunnels}
+			active := func() string {
+				w := &world.Snapshot{Now: time.Now(), Nodes: []*world.Node{is, returning},
+					Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1", "n2"}}}}}
+				p.Observe(w)
+				return w.ShardStates[shard].Active
+			}
+			if got := active(); got != "n1" {
+				t.Fatalf("%s: the only claim: active %q", name, got)
+			}
+			<-time.After(time.Minute)
+			returning.Agent.Claims = claims()
+			if c.change != nil {
+				c.change(is)
+			}
+			if got := active(); got != c.want {
+				t.Errorf("%s: active %q, want %q", name, got, c.want)
+			}
+			<-time.After(time.Second)
+			returning.Tunnels = c.later
+			if got := active(); got != c.wantThen {
+				t.Errorf("%s: then active %q, want %q", name, got, c.wantThen)
+			}
+		})
+	}
+}
+
 func TestGatewaysThatContestAShardAreItsRivals(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	for name, c := range map[string]struct {
