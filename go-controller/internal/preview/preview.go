@@ -190,29 +190,36 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	for _, s := range was.World.Services {
 		old[s.Key] = s
 	}
-	services := slices.SortedFunc(slices.Values(is.World.Services), func(a, b *world.Service) int {
-		return a.Key.Compare(b.Key)
-	})
+	services, stays := slices.Clone(is.World.Services), map[world.Key]bool{}
+	for _, s := range services {
+		stays[s.Key] = true
+	}
+	for _, s := range was.World.Services {
+		if !stays[s.Key] {
+			services = append(services, s)
+		}
+	}
+	slices.SortFunc(services, func(a, b *world.Service) int { return a.Key.Compare(b.Key) })
 	moved := map[movement]int{}
 	for _, s := range services {
 		before, after := was.announcements(old[s.Key]), is.announcements(s)
+		if !stays[s.Key] {
+			if left := leaves(s, before); len(left.Messages) > 0 {
+				c.Services = append(c.Services, left)
+			}
+			continue
+		}
 		for a, b := range before {
 			if n := after[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
 				moved[movementOf(b.attachment, n.attachment)]++
 			}
 		}
-		delete(old, s.Key)
 		change := compareService(was, is, s, before, after)
 		if len(change.Messages) == 0 {
 			c.Unchanged++
 			continue
 		}
 		c.Services = append(c.Services, change)
-	}
-	for _, s := range slices.SortedFunc(maps.Values(old), func(a, b *world.Service) int { return a.Key.Compare(b.Key) }) {
-		if left := leaves(s, was.announcements(s)); len(left.Messages) > 0 {
-			c.Services = append(c.Services, left)
-		}
 	}
 	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
 	unfollowed := compareUnfollowed(before.Services, after.Services)
