@@ -107,6 +107,11 @@ func (r *Survey) peersOf(n *world.Node) []*world.Peer {
 // Takes reports whether an advertisement selects an address of a Service.
 func (r *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
 
+// Receives reports whether an advertisement that selects an address of a Service applies to a peer.
+func (r *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
+	return slices.ContainsFunc(r.layout.taking(s, a), func(ad *world.Advertisement) bool { return advertises(ad, peer) })
+}
+
 // Of returns the Advertisers of an address of a Service. It returns nil if no advertisement selects the address, if no
 // endpoint receives its traffic, or if it is the gateway's own address, which needs no route.
 func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {

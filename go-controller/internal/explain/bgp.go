@@ -35,7 +35,7 @@ func (p *path) addBGP() {
 			continue
 		}
 		used = true
-		p.addRoute(a, survey.Of(p.service, a))
+		p.addRoute(a, survey)
 		if why := survey.NotSent(p.service, a); why != "" {
 			p.add(Link{Name: LinkBGP, State: Warning, Reason: v1alpha1.ReasonFRRConflict, Message: why,
 				Command: "kubectl describe bgppeers.slb.k8s.ovn.org"})
@@ -63,8 +63,8 @@ func (p *path) addUnreadBGP() {
 }
 
 // addRoute adds the route of an address. It decides about the path only if no L2Domain announces the address.
-func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
-	bad := Broken
+func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
+	r, bad := survey.Of(p.service, a), Broken
 	if slices.Contains(p.byDomain, a) {
 		bad = Warning
 	}
@@ -96,7 +96,7 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
 		}
 	case len(r.Idle) == 0:
-		link.Reason, link.Message, link.Command = p.noSpeaker(a)
+		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey)
 	default:
 		link = p.down(r, r.Idle)
 		link.State = bad
@@ -113,17 +113,20 @@ func (p *path) addRoute(a netip.Addr, r *bgp.Advertisers) {
 }
 
 // noSpeaker explains why no node could advertise an address.
-func (p *path) noSpeaker(a netip.Addr) (reason, message, command string) {
+func (p *path) noSpeaker(a netip.Addr, survey *bgp.Survey) (reason, message, command string) {
 	family := world.FamilyOf(a)
 	carries := func(peer *world.Peer) bool { return bgp.Carries(peer, family) }
-	if len(p.world.Peers) > 0 && !slices.ContainsFunc(p.world.Peers, carries) {
-		peer := p.world.Peers[0]
+	peers := slices.DeleteFunc(slices.Clone(p.world.Peers), func(peer *world.Peer) bool {
+		return !survey.Receives(p.service, a, peer.Name)
+	})
+	if len(peers) > 0 && !slices.ContainsFunc(peers, carries) {
+		peer := peers[0]
 		return v1alpha1.ReasonNoNodes, fmt.Sprintf("no session carries %s routes, so no node can advertise %s: BGPPeer %s "+
 				"has the address %s, and not dualStackAddressFamily", family, a, peer.Name, peer.Addr),
 			printable.Command("kubectl patch bgppeers.slb.k8s.ovn.org %s --type=merge "+
 				`-p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an %s address`, peer.Name, family)
 	}
-	for _, peer := range p.world.Peers {
+	for _, peer := range peers {
 		if at := slices.IndexFunc(peer.Findings, func(f world.Finding) bool { return f.Fatal }); at >= 0 {
 			f := peer.Findings[at]
 			return f.Reason, fmt.Sprintf("no node can advertise %s: BGPPeer %s: %s", a, peer.Name, f.Message),
