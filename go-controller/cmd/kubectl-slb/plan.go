@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,11 +40,30 @@ func (o *planOptions) Validate() error {
 		return errors.New("--filename: want a FILE with the objects after the edit, or --delete")
 	}
 	for _, name := range o.deleted.Value() {
-		if kind, _, ok := strings.Cut(name, "/"); !ok || kindOf(kind) == "" {
-			return fmt.Errorf("--delete %q: want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer or BGPAdvertisement", name)
+		if _, _, _, ok := deletion(name, ""); !ok {
+			return fmt.Errorf("--delete %q: want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer, BGPAdvertisement, "+
+				"BFDProfile or Community, or service/NAMESPACE/NAME", name)
 		}
 	}
 	return o.validate()
+}
+
+// deletion returns the object that a value of --delete names: KIND/NAME or, of a Service, service/NAMESPACE/NAME, or
+// service/NAME in the given namespace. ok is false if it names none.
+func deletion(value, namespace string) (kind, of, name string, ok bool) {
+	parts := strings.Split(value, "/")
+	if len(parts) < 2 || slices.Contains(parts, "") {
+		return "", "", "", false
+	}
+	switch resource := strings.ToLower(parts[0]); resource {
+	case "service", "services", "svc":
+		if len(parts) == 2 {
+			return "Service", namespace, parts[1], true
+		}
+		return "Service", parts[1], parts[len(parts)-1], len(parts) == 3
+	}
+	kind = kindOf(parts[0])
+	return kind, "", parts[1], kind != "" && len(parts) == 2
 }
 
 // kindOf returns the kind for a name of it that kubectl accepts, for example ipaddresspools or
@@ -82,11 +102,13 @@ several, the first of 2, 3 and 4.
 
 Examples:
   kubectl slb plan -f pool.yaml
-  kubectl slb plan --delete l2domain/lan`,
+  kubectl slb plan --delete l2domain/lan
+  kubectl slb plan --delete service/shop/web`,
 		Flags: append(append(o.connection.flags(), o.output.flags(formatJSON, formatYAML, formatWide)...),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Destination: &o.files,
 				Usage: "`FILE` with the objects after the edit; - for standard input"},
-			&cli.StringSliceFlag{Name: "delete", Destination: &o.deleted, Usage: "`KIND/NAME` of an object to delete"}),
+			&cli.StringSliceFlag{Name: "delete", Destination: &o.deleted,
+				Usage: "`KIND/NAME` of an object to delete; service/NAMESPACE/NAME of a Service"}),
 		Action: func(c *cli.Context) error {
 			if err := o.Validate(); err != nil {
 				return err
@@ -149,8 +171,8 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 	now := time.Now()
 	// Deletions come first, so that a pool can get addresses of one that is deleted.
 	for _, name := range o.deleted.Value() {
-		kind, object, _ := strings.Cut(name, "/") // validated
-		if !after.Delete(kindOf(kind), object) {
+		kind, of, object, _ := deletion(name, namespace) // validated
+		if !after.Delete(kind, of, object) {
 			return nil, fmt.Errorf("--delete %s: there is no such object", name)
 		}
 	}

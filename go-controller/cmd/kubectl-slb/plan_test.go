@@ -120,6 +120,27 @@ func TestPlanOfPoolsThatOverlap(t *testing.T) {
 	}
 }
 
+// A Service is deleted by its namespace and name, or by its name in the namespace of the context.
+func TestPlanOfDeletions(t *testing.T) {
+	s := &apiServer{items: map[string]string{"nodes": node, "services": service}}
+	const gone = "deletes Service shop/web\n"
+	const want = "want KIND/NAME of an IPAddressPool, L2Domain, BGPPeer, BGPAdvertisement, BFDProfile or Community, or " +
+		"service/NAMESPACE/NAME"
+	for args, c := range map[string]struct{ out, err string }{
+		"--delete service/shop/web":     {out: gone},
+		"--delete svc/web -n shop":      {out: gone},
+		"--delete services/shop/absent": {err: "--delete services/shop/absent: there is no such object"},
+		"--delete service/shop/":        {err: `--delete "service/shop/": ` + want},
+		"--delete l2domain/shop/lan":    {err: `--delete "l2domain/shop/lan": ` + want},
+		"--delete pod/shop/web":         {err: `--delete "pod/shop/web": ` + want},
+	} {
+		out, err := s.run(t, "plan "+args)
+		if c.err != "" && (err == nil || err.Error() != c.err) || !strings.Contains(out, c.out) {
+			t.Errorf("%s: error %v, want %q; output\n%s", args, err, c.err, out)
+		}
+	}
+}
+
 // A BGPPeer without the Secret with its password would have no session.
 func TestPlanNamesMissingSecrets(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "peer.yaml")

@@ -26,7 +26,7 @@ import (
 //	manifests.yaml  objects that are added to those of base.yaml
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
-//	delete          lines "KIND/NAME": objects that the edit deletes
+//	delete          lines "KIND/NAME" or "KIND/NAMESPACE/NAME": objects that the edit deletes
 //	wide            (empty) all changes are shown
 //	moving          (empty) only what is lost or moves is shown, as by drain
 //	moves           lines "NAMESPACE/SERVICE NODE": requests to move Services
@@ -91,7 +91,14 @@ func TestGolden(t *testing.T) {
 
 func deleteAll(o *objects.Objects, names []byte) error {
 	for name := range strings.FieldsSeq(string(names)) {
-		if kind, object, _ := strings.Cut(name, "/"); !o.Delete(kind, object) {
+		kind, object, _ := strings.Cut(name, "/")
+		namespace, inNamespace, namespaced := strings.Cut(object, "/")
+		if namespaced {
+			object = inNamespace
+		} else {
+			namespace = ""
+		}
+		if !o.Delete(kind, namespace, object) {
 			return fmt.Errorf("delete %s: there is no such object", name)
 		}
 	}

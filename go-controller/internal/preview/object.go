@@ -100,7 +100,7 @@ func portsOf(s *corev1.Service) string {
 	return strings.Join(list, " and ")
 }
 
-// compareUnfollowed returns the Services of which the edit changes such fields.
+// compareUnfollowed returns the Services of which the edit changes such fields, and those that it deletes.
 func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 	was := map[types.NamespacedName]*corev1.Service{}
 	for _, s := range before {
@@ -113,13 +113,18 @@ func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 	}
 	var list []ObjectEdit
 	for _, s := range after {
-		old := was[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
+		key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+		old := was[key]
+		delete(was, key)
 		if old == nil || old == s || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
 		}
 		if changed := manifest.Changed(of(old), of(s)); len(changed) > 0 {
 			list = append(list, ObjectEdit{Object: "Service " + s.Namespace + "/" + s.Name, Action: Updated, Fields: changed})
 		}
+	}
+	for key := range was {
+		list = append(list, ObjectEdit{Object: "Service " + key.String(), Action: Deleted})
 	}
 	slices.SortFunc(list, func(a, b ObjectEdit) int { return cmp.Compare(a.Object, b.Object) })
 	return list

@@ -202,19 +202,24 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	slices.SortFunc(services, func(a, b *world.Service) int { return a.Key.Compare(b.Key) })
 	moved := map[movement]int{}
 	for _, s := range services {
-		before, after := was.announcements(old[s.Key]), is.announcements(s)
+		announced := was.announcements(old[s.Key])
 		if !stays[s.Key] {
-			if left := leaves(s, before); len(left.Messages) > 0 {
+			why := "it is deleted"
+			if after.Service(s.Key) != nil {
+				why = "it is no longer a Service of type LoadBalancer with a class that ovnkube-slb serves"
+			}
+			if left := leaves(s, announced, why); len(left.Messages) > 0 {
 				c.Services = append(c.Services, left)
 			}
 			continue
 		}
-		for a, b := range before {
-			if n := after[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
+		becomes := is.announcements(s)
+		for a, b := range announced {
+			if n := becomes[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
 				moved[movementOf(b.attachment, n.attachment)]++
 			}
 		}
-		change := compareService(was, is, s, before, after)
+		change := compareService(was, is, s, announced, becomes)
 		if len(change.Messages) == 0 {
 			c.Unchanged++
 			continue
@@ -228,7 +233,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Sessions = compareSessions(was, is)
 	c.Notes = slices.Concat(unreported(before, is), foreignSubnets(was, is), otherRouters(was, is),
 		editedSecrets(after))
-	if len(unfollowed) > 0 {
+	if slices.ContainsFunc(unfollowed, func(e ObjectEdit) bool { return e.Action == Updated }) {
 		c.Notes = append(c.Notes, "what these fields of a Service do to its endpoints and clients is not known before the "+
 			"edit: kubectl slb explain SERVICE shows it afterwards")
 	}

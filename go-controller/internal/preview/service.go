@@ -158,6 +158,9 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	var gone []netip.Addr // of all pools, and of the announcement
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
+		if n != nil && len(n.nodes) == 0 && is.drain(b.nodes) {
+			n.whyNoRoute = "node " + names(b.nodes, false) + " drains, and no other node can advertise it by BGP"
+		}
 		switch {
 		case n == nil:
 			add(Loses, "", "loses address %s", a)
@@ -210,12 +213,18 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	return c
 }
 
+// drain reports whether there are nodes in a list and all of them drain.
+func (d *decision) drain(nodes []string) bool {
+	return len(nodes) > 0 && !slices.ContainsFunc(d.World.Nodes, func(n *world.Node) bool {
+		return slices.Contains(nodes, n.Name) && n.Draining == ""
+	})
+}
+
 // leaves returns what a Service loses that the controller does not serve after the edit.
-func leaves(s *world.Service, announced map[netip.Addr]*announcement) ServiceChange {
+func leaves(s *world.Service, announced map[netip.Addr]*announcement, why string) ServiceChange {
 	c := ServiceChange{Service: s.Key.String(), Effect: Loses}
 	for _, a := range sortedAddrs(announced) {
-		c.Messages = append(c.Messages, Message{Text: fmt.Sprintf("loses address %s: it is no longer a Service of type "+
-			"LoadBalancer with a class that ovnkube-slb serves", a), effect: Loses})
+		c.Messages = append(c.Messages, Message{Text: fmt.Sprintf("loses address %s: %s", a, why), effect: Loses})
 	}
 	return c
 }

@@ -108,8 +108,12 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	if err != nil {
 		return err
 	}
-	if len(errs) == 0 && u.GetKind() == "IPAddressPool" {
+	switch {
+	case len(errs) > 0:
+	case u.GetKind() == "IPAddressPool":
 		errs = o.overlaps(next)
+	case u.GetKind() == "Service":
+		errs = classChange(old, next)
 	}
 	if len(errs) == 0 {
 		complete(next, old, now)
@@ -139,6 +143,22 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 		errs = append(errs, e.Error())
 	}
 	return next, errs, err
+}
+
+// classChange returns the error of the API server for an edit of spec.loadBalancerClass: it does not change, and is not
+// set later, while a Service is of type LoadBalancer.
+func classChange(old, next map[string]any) []string {
+	of := func(service map[string]any, name string) string {
+		value, _, _ := unstructured.NestedString(service, "spec", name)
+		return value
+	}
+	const kind = string(corev1.ServiceTypeLoadBalancer)
+	class := of(next, "loadBalancerClass")
+	if old == nil || of(old, "type") != kind || of(next, "type") != kind || of(old, "loadBalancerClass") == class {
+		return nil
+	}
+	return []string{field.Invalid(field.NewPath("spec", "loadBalancerClass"), class,
+		"may not change once set").Error()}
 }
 
 // setFamilies sets spec.ipFamilies of a Service as the API server does (KEP-563), by the families of the cluster's

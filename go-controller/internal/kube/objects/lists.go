@@ -38,10 +38,10 @@ func (o *Objects) Set(documents []byte) ([]string, error) {
 	return set, nil
 }
 
-// Delete removes an object without a namespace. It returns false if there is none.
-func (o *Objects) Delete(kind, name string) bool {
+// Delete removes an object. The namespace is empty for kinds without one. It returns false if there is none.
+func (o *Objects) Delete(kind, namespace, name string) bool {
 	l, ok := o.lists()[kind]
-	return ok && l.remove(name)
+	return ok && l.remove(namespace, name)
 }
 
 // list is a list of objects of one kind.
@@ -51,7 +51,7 @@ type list struct {
 	set        func(content map[string]any) error
 	// find returns the object as JSON would have it; nil if there is none.
 	find   func(namespace, name string) (map[string]any, error)
-	remove func(name string) bool
+	remove func(namespace, name string) bool
 }
 
 // lists returns the lists by kind.
@@ -107,8 +107,8 @@ func listOf[T any, P object[T]](objects *[]P, apiVersion string, namespaced bool
 			}
 			return out, nil
 		},
-		remove: func(name string) bool {
-			at := index("", name)
+		remove: func(namespace, name string) bool {
+			at := index(namespace, name)
 			if at >= 0 {
 				*objects = slices.Delete(slices.Clone(*objects), at, at+1)
 			}
