@@ -276,12 +276,18 @@ func (r *bgpReport) printRoutes(w io.Writer, wide bool) {
 	if stays {
 		head += "\tNOT WITHDRAWN BY"
 	}
+	if wide {
+		head += "\tNEXT HOP"
+	}
 	fmt.Fprintln(t, head)
 	for _, route := range routes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", route.Address, route.Service, few(route.Nodes, wide), few(route.Peers, wide),
 			few(route.WithoutSession(), wide))
 		if stays {
 			fmt.Fprintf(t, "\t%s", few(route.NotWithdrawn, wide))
+		}
+		if wide {
+			fmt.Fprintf(t, "\t%s", few(route.NextHops, wide))
 		}
 		fmt.Fprintln(t)
 	}

@@ -113,7 +113,9 @@ func TestRoutesAreBounded(t *testing.T) {
 		t.Errorf("%d lines:\n%s", len(lines), out.String())
 	}
 	out.Reset()
-	if r.printRoutes(&out, true); strings.Count(out.String(), "\n") != len(r.Routes)+1 {
+	r.Routes[0].NextHops = []string{"192.0.2.11"}
+	if r.printRoutes(&out, true); strings.Count(out.String(), "\n") != len(r.Routes)+1 ||
+		!strings.Contains(out.String(), "NEXT HOP\n") || strings.Count(out.String(), "192.0.2.11\n") != 1 {
 		t.Errorf("of all routes:\n%s", out.String())
 	}
 }

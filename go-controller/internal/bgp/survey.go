@@ -139,6 +139,33 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	return r.work(usable, a, r.endpointNodes(s, f))
 }
 
+// NextHops returns the next hops with which nodes advertise an address of a Service, sorted. The zero Addr stands for
+// link-local ones.
+func (r *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
+	by, gateway := r.Of(s, a), r.layout.gateway(a)
+	if by == nil {
+		return nil
+	}
+	var hops []netip.Addr
+	for _, name := range by.Nodes {
+		n := r.layout.nodes[name]
+		for _, p := range r.peersOf(n) {
+			own, has := nextHop(p, n, a)
+			for _, ad := range r.layout.taking(s, a) {
+				switch {
+				case !on(ad.Nodes, name) || !advertises(ad, p.Name) || !Carries(p, world.FamilyOf(a)):
+				case ad.ByGateway && !p.FRRK8s && gateway.IsValid() && gateway != a:
+					hops = append(hops, gateway)
+				case !ad.ByGateway && has:
+					hops = append(hops, own)
+				}
+			}
+		}
+	}
+	slices.SortFunc(hops, netip.Addr.Compare)
+	return slices.Compact(hops)
+}
+
 // Overdue returns the nodes of which FRR advertises an address of a Service although they should not, sorted.
 func (r *Survey) Overdue(s *world.Service, a netip.Addr) []string {
 	nodes := r.frr.overdue(r.layout.taking(s, a), a)

@@ -25,6 +25,8 @@ type Route struct {
 	Nodes []string `json:"nodes,omitempty"`
 	Idle  []string `json:"idle,omitempty"`
 	Peers []string `json:"peers,omitempty"`
+	// NextHops are the next hops of the route: addresses of the nodes, or the one of the shard (nextHop: Gateway).
+	NextHops []string `json:"nextHops,omitempty"`
 	// Without are those of Peers to which a node among Nodes should advertise it and does not, by node.
 	Without map[string][]string `json:"withoutSession,omitempty"`
 	// NotWithdrawn are nodes of which FRR advertises the address although they should not.
@@ -48,12 +50,22 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 			if by := survey.Of(s, a); by != nil {
 				r.Nodes, r.Idle, r.Peers = slices.Clone(by.Nodes), slices.Clone(by.Idle), slices.Clone(by.Peers)
 				r.Without = maps.Clone(by.Without)
+				for _, hop := range survey.NextHops(s, a) {
+					r.NextHops = append(r.NextHops, nextHopText(hop))
+				}
 			}
 			routes = append(routes, r)
 		}
 	}
 	printable.Clean(&routes)
 	return routes
+}
+
+func nextHopText(hop netip.Addr) string {
+	if !hop.IsValid() {
+		return "link-local"
+	}
+	return hop.String()
 }
 
 // WithoutSession returns the nodes that should advertise the address and have no session that carries it, and those

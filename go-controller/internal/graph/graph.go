@@ -29,6 +29,7 @@ func Render(o *objects.Objects, now time.Time) string {
 	if speaks(o) {
 		p.figure(routing(o, explain.Routes(o, now)))
 	}
+	p.legend()
 	const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`
 	height := p.y + margin
 	return fmt.Sprintf(head+"\n%s\n%s</svg>\n", width, height, width, height, style, p.String())

@@ -118,6 +118,19 @@ func (p *picture) figure(f figure) {
 	p.y += gap
 }
 
+// legend explains the colours and lines below the figures.
+func (p *picture) legend() {
+	for _, text := range []string{
+		"Lines from shards: green to the active gateway, dashed to the next one.",
+		"Lines from nodes to BGP peers: green where they advertise addresses, grey for a session without any, red without a " +
+			"session.",
+		"Boxes: green works, grey stands by, red does not work: its text says why. Lists: the addresses, with their Services.",
+	} {
+		p.text(margin, p.y+lineHeight, "small", text, 1<<10)
+		p.y += lineHeight
+	}
+}
+
 // column places the boxes of a column beside what leads to them, without overlap, and those to which nothing leads
 // below. It draws them with their lines, which begin at x coordinate from, and returns the height below the last one.
 func (p *picture) column(boxes []*item, x, from, top int) int {
