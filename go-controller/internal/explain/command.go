@@ -167,6 +167,9 @@ func (p *path) mendFault(node, fault string) string {
 	switch {
 	case strings.Contains(fault, "ovn-controller"):
 		return p.restartNode(node)
+	case strings.Contains(fault, "the zone can't be changed"):
+		_, command, _ := p.mendChange(node, fault)
+		return command
 	case strings.Contains(fault, "bound database"): // northbound or southbound: with interconnect, of the node
 		return printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # those of OVN-Kubernetes",
 			node)

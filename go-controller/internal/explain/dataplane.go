@@ -30,7 +30,7 @@ func (p *path) addDataplane() {
 	}
 	if c := p.verdict(v1alpha1.ReasonDatabaseUnreachable); c != nil {
 		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Message: c.Message}
-		p.addUnchangeable(&link, p.stoppedOf)
+		p.addUnchangeable(&link, p.unwritableGateway())
 		p.add(link)
 		return
 	}
@@ -49,7 +49,7 @@ func (p *path) addDataplane() {
 		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.mendRows(c.Reason)}
 		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
-			p.addUnchangeable(&link, p.stoppedOf)
+			p.addUnchangeable(&link, p.unwritableGateway())
 		}
 		p.add(link)
 		return
@@ -64,17 +64,22 @@ func (p *path) addDataplane() {
 
 // addUnchangeable adds why the databases that a message is about can't be changed: the northbound database or, with
 // interconnect, ovn-northd, without which changes never take effect.
-func (p *path) addUnchangeable(link *Link, stopped func(containers ...string) *stopped) {
-	program, containers := "the northbound database", northboundNames()
-	link.Reason = v1alpha1.ReasonDatabaseUnreachable
-	if strings.Contains(link.Message, "ovn-northd") {
-		program, containers, link.Reason = "ovn-northd", northdNames(), ReasonNorthdStopped
-	}
-	link.Command = "kubectl get pods -A -o wide | grep ovnkube   # is " + program + " running?"
-	if s := stopped(containers...); s != nil {
+func (p *path) addUnchangeable(link *Link, node string) {
+	var s *stopped
+	if link.Reason, link.Command, s = p.mendChange(node, link.Message); s != nil {
 		link.Message += "; " + s.String()
-		link.Command = s.command()
 	}
+}
+
+// unwritableGateway returns the first active gateway of the addresses whose zone can't be changed; empty if there is
+// none, as without interconnect.
+func (p *path) unwritableGateway() string {
+	for _, n := range p.gateways() {
+		if p.hasAgents() && n.Agent != nil && n.Agent.Unwritable != "" {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // programmed returns the link for rows about which no condition complains.
@@ -102,12 +107,11 @@ func (p *path) programmed(object string) Link {
 
 // addUnwritable adds a gateway whose zone can't be changed.
 func (p *path) addUnwritable(link *Link) {
-	for _, n := range p.gateways() {
-		if p.hasAgents() && n.Agent != nil && n.Agent.Unwritable != "" {
-			link.State = Warning
-			link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", n.Name, n.Agent.Unwritable)
-			p.addUnchangeable(link, func(containers ...string) *stopped { return p.stopped(n.Name, containers...) })
-		}
+	if name := p.unwritableGateway(); name != "" {
+		link.State = Warning
+		n := p.objects.Node(objects.Named(p.objects.Nodes, name), p.Now)
+		link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", name, n.Agent.Unwritable)
+		p.addUnchangeable(link, name)
 	}
 }
 

@@ -46,7 +46,8 @@ func (v *overview) addNodes() {
 		}
 		is := v.objects.Node(n, v.Now)
 		if v.hasAgents() && is.Agent != nil && is.Agent.Unwritable != "" {
-			add(l.Name, v1alpha1.ReasonDatabaseUnreachable, is.Agent.Unwritable, v.restartNode(l.Name))
+			reason, command, _ := v.mendChange(l.Name, is.Agent.Unwritable)
+			add(l.Name, reason, is.Agent.Unwritable, command)
 		}
 	}
 	if stopped := v.stoppedDaemons(); len(stopped) > 0 {

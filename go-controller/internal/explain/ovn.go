@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Names of the containers of OVN in the Pods of OVN-Kubernetes: its own manifests, then OpenShift's.
@@ -55,6 +57,28 @@ func (p *path) stopped(node string, containers ...string) *stopped {
 		}
 	}
 	return found
+}
+
+// mendChange returns the reason and the command against what does not pass changes on to OVN: ovn-northd or, if a
+// message does not name it, the northbound database. It is on a node, with interconnect, or the cluster's if the name is
+// empty. All that finds it has the command from here, with the container that does not work, nil if none is known.
+func (p *path) mendChange(node, message string) (reason, command string, s *stopped) {
+	program, containers, reason := "the northbound database", northboundNames(), v1alpha1.ReasonDatabaseUnreachable
+	if strings.Contains(message, "ovn-northd") {
+		program, containers, reason = "ovn-northd", northdNames(), ReasonNorthdStopped
+	}
+	if s = p.stopped(node, containers...); s != nil {
+		return reason, s.command(), s
+	}
+	if node == "" {
+		return reason, "kubectl get pods -A -o wide | grep ovnkube   # is " + program + " running?", nil
+	}
+	if pod := p.podWith(node, containers...); pod != nil {
+		return reason, printable.Command("kubectl -n %s delete pod %s   # restarts "+program+" of node %s", pod.Namespace,
+			pod.Name, node), nil
+	}
+	return reason, printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # delete the Pod "+
+		"with "+program+", which restarts it", node), nil
 }
 
 func whyStopped(c *corev1.ContainerStatus) string {

@@ -29,25 +29,34 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 }
 
 // silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports or can't change
-// its zone. It returns nil if there is none: the agents will report when they have programmed the addresses.
+// its zone. It returns nil if there is none: the agents will report when they have programmed the addresses. Of several
+// gateways, it names the first, with all of its addresses.
 func (v *Builder) silentZone(vips []plan.VIP) *status.Verdict {
+	var node *world.Node
+	var addrs []string
 	for _, vip := range vips {
-		node := v.nodes[v.active[vip.Shard]]
-		if node == nil || node.Agent == nil {
+		is := v.nodes[v.active[vip.Shard]]
+		if is == nil || is.Agent == nil || is.Agent.Unwritable == "" && !is.Agent.Silent || node != nil && is != node {
 			continue
 		}
-		if why := node.Agent.Unwritable; why != "" {
-			return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
-				Message: fmt.Sprintf("address %s: node %s, its active gateway, has not applied the latest change: %s", vip.Addr,
-					node.Name, why)}
-		}
-		if node.Agent.Silent {
-			return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-				Message: fmt.Sprintf("address %s: the agent of node %s, its active gateway, does not report (ovnkube-slb node "+
-					"--enable-l2)", vip.Addr, node.Name)}
-		}
+		node = is
+		addrs = append(addrs, vip.Addr.String())
 	}
-	return nil
+	if node == nil {
+		return nil
+	}
+	subject, their := "address "+addrs[0], "its"
+	if len(addrs) > 1 {
+		subject, their = "addresses "+world.Some(addrs, maxNamed), "their"
+	}
+	if why := node.Agent.Unwritable; why != "" {
+		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+			Message: fmt.Sprintf("%s: node %s, %s active gateway, has not applied the latest change: %s", subject, node.Name,
+				their, why)}
+	}
+	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
+		Message: fmt.Sprintf("%s: the agent of node %s, %s active gateway, does not report (ovnkube-slb node --enable-l2)",
+			subject, node.Name, their)}
 }
 
 // rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too. If
