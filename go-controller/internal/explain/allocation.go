@@ -113,7 +113,7 @@ func (p *path) addPool() bool {
 		}
 	case v1alpha1.ReasonPoolNotFound:
 		command = p.kubectl("annotate service %s "+v1alpha1.AnnotationAddressPool+"=POOL --overwrite   # existing: %s",
-			p.object.Name, names(p.objects.Pools))
+			p.object.Name, p.existingPools())
 	case v1alpha1.ReasonNotAdmitted, v1alpha1.ReasonPoolInvalid, v1alpha1.ReasonQuotaExceeded:
 		pool = p.servingPool()
 		command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
@@ -160,7 +160,7 @@ func (p *path) addRetained() {
 		"pool, and in no subnet of an L2Domain, so nothing announces it: add it to a pool, or give the Service another "+
 		"address (create it again, or annotation %s)", joined(lost), v1alpha1.AnnotationLoadBalancerIPs),
 		printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org POOL   # spec.addresses; existing: %s",
-			names(p.objects.Pools)))
+			p.existingPools()))
 }
 
 // noPool explains why no pool serves a Service that requests none.
@@ -219,10 +219,23 @@ func (p *path) servingPool() string {
 	at := slices.IndexFunc(p.world.Pools, func(pool *world.Pool) bool {
 		return strings.Contains(p.allocated.Message, fmt.Sprintf("pool %q", pool.Name))
 	})
-	if at < 0 {
-		return "POOL"
+	if at >= 0 {
+		return p.world.Pools[at].Name
 	}
-	return p.world.Pools[at].Name
+	// A user who must not read pools reads the name in the condition.
+	if _, rest, found := strings.Cut(p.allocated.Message, `pool "`); found {
+		name, _, _ := strings.Cut(rest, `"`)
+		return name
+	}
+	return "POOL"
+}
+
+// existingPools lists the names of the pools, as far as the user may know them.
+func (p *path) existingPools() string {
+	if p.unread("ipaddresspools") {
+		return "not read"
+	}
+	return names(p.objects.Pools)
 }
 
 // pools returns the names of the pools of the Service's addresses.
@@ -280,7 +293,10 @@ func (p *path) addAddress() bool {
 		text = append(text, a.String())
 	}
 	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
-	if p.allocated.Reason != v1alpha1.ReasonAllocated {
+	switch {
+	case p.allocated.Reason == v1alpha1.ReasonAddressRetained && !p.unread("ipaddresspools", "l2domains"):
+		link.Message = "the Service keeps " + joined(text) // addRetained says why that is a weakness
+	case weakAllocation(p.allocated):
 		link.State, link.Reason = Warning, p.allocated.Reason
 		switch link.Reason {
 		case v1alpha1.ReasonAddressInUse:
@@ -300,6 +316,11 @@ func (p *path) addAddress() bool {
 	p.add(link)
 	p.addListed()
 	return len(text) > 0
+}
+
+// weakAllocation reports whether a Service got only a part of what it asks for, or keeps what it would not get again.
+func weakAllocation(allocated *metav1.Condition) bool {
+	return allocated.Status == metav1.ConditionTrue && allocated.Reason != v1alpha1.ReasonAllocated
 }
 
 // holder returns the command that shows which Service has an address that a message is about: conditions do not name

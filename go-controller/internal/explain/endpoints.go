@@ -145,8 +145,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	}
 	if missing := p.portsWithoutSlice(counts); len(missing) > 0 {
 		link.State, link.Reason = Warning, ReasonNoEndpointPort
-		link.Message += fmt.Sprintf("; no EndpointSlice has port %s of the Service: no container has the name in targetPort",
-			joined(missing))
+		link.Message += "; " + lacksPorts(missing)
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
 	var without, dead, silent []string
@@ -220,6 +219,12 @@ func (p *path) countEndpoints() (counts endpointCounts, nodes map[string]bool) {
 		counts = append(counts, familyCount{f, len(all), len(taking), both})
 	}
 	return counts, nodes
+}
+
+// lacksPorts is the message about ports that no EndpointSlice has.
+func lacksPorts(missing []string) string {
+	return fmt.Sprintf("no EndpointSlice has port %s of the Service: no container has the name in targetPort",
+		joined(missing))
 }
 
 // portsWithoutSlice returns the ports of the Service that no EndpointSlice with endpoints of these families has.

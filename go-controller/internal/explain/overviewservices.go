@@ -4,15 +4,12 @@ package explain
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -25,7 +22,7 @@ const maxSame = 3
 // allocate.
 func (v *overview) addServices() {
 	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
-	count, options, partly := map[string]int{}, v.objects.ServiceOptions(), v.withoutEndpoint()
+	count, options, weak := map[string]int{}, v.objects.ServiceOptions(), v.weakEndpoints()
 	listed := v.listedByOthers()
 	for _, s := range sorted(v.objects.Services) {
 		if !convert.Ours(s, options) {
@@ -42,9 +39,8 @@ func (v *overview) addServices() {
 			c, state = &metav1.Condition{Reason: ReasonListedByOthers, Message: l.message()}, Warning
 			command = l.command() // That explains one Service, and does not read others.
 		}
-		if f := partly[key]; c == nil && f != 0 {
-			c, state = &metav1.Condition{Reason: ReasonEndpointsNotReady,
-				Message: fmt.Sprintf("not reachable over %s: no %[1]s endpoint takes connections", f)}, Warning
+		if w := weak[key]; c == nil && w != nil {
+			c, state = w, Warning
 		}
 		if c == nil {
 			continue
@@ -62,28 +58,29 @@ func (v *overview) addServices() {
 	}
 }
 
-// withoutEndpoint returns the Services with addresses of both families of which one has no endpoint that takes
-// connections, with this family. They are announced all the same.
-func (v *overview) withoutEndpoint() map[world.Key]world.Family {
-	partly := map[world.Key]world.Family{}
+// weakEndpoints returns, by Service, what explain warns about in endpoints of which some take connections: those of one
+// family do not, or they lack a port. Such a Service is announced all the same.
+func (v *overview) weakEndpoints() map[world.Key]*metav1.Condition {
+	weak := map[world.Key]*metav1.Condition{}
+	if v.unread("endpointslices") {
+		return weak
+	}
 	for _, s := range v.world.Services {
-		idle := []world.Family{}
-		for _, f := range []world.Family{world.IPv4, world.IPv6} {
-			has := slices.ContainsFunc(s.Assigned, func(a netip.Addr) bool { return world.FamilyOf(a) == f })
-			taken := false
-			for range plan.Endpoints(s, f) {
-				taken = true
-				break
-			}
-			if has && !taken {
-				idle = append(idle, f)
-			}
+		of := *v.path
+		of.service = s
+		counts, _ := of.countEndpoints()
+		idle := counts.idle()
+		if len(idle) == len(counts) {
+			continue
 		}
-		if len(idle) == 1 && len(s.Assigned) > 1 {
-			partly[s.Key] = idle[0]
+		if missing := of.portsWithoutSlice(counts); len(missing) > 0 {
+			weak[s.Key] = &metav1.Condition{Reason: ReasonNoEndpointPort, Message: lacksPorts(missing)}
+		} else if len(idle) > 0 {
+			weak[s.Key] = &metav1.Condition{Reason: ReasonEndpointsNotReady,
+				Message: fmt.Sprintf("not reachable over %s: no %[1]s endpoint takes connections", idle[0].family)}
 		}
 	}
-	return partly
+	return weak
 }
 
 // conditionOf returns what a Service should not have, nil if there is nothing.
@@ -97,7 +94,7 @@ func conditionOf(s *corev1.Service) (*metav1.Condition, State) {
 		return allocated, stateOf(allocated)
 	case announced.Status != metav1.ConditionTrue:
 		return announced, stateOf(announced)
-	case allocated != nil && allocated.Reason == v1alpha1.ReasonAddressRetained:
+	case allocated != nil && weakAllocation(allocated):
 		return allocated, Warning
 	}
 	return nil, OK
