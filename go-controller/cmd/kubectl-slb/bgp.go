@@ -134,10 +134,10 @@ func (s *nodeSession) problem() string {
 
 // sessions returns the sessions of all nodes, by node and peer.
 func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
-	list := []nodeSession{}
+	list, unanswered := []nodeSession{}, explain.Unanswered(cluster, now)
 	for _, n := range cluster.NodeStatuses {
 		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
-			Reported: reported(cluster, n)}
+			Reported: explain.LastReport(cluster, n.Name), Unknown: unanswered[n.Name]}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
 			if c.Status == metav1.ConditionUnknown {
@@ -320,30 +320,6 @@ func (r *bgpReport) printProblems(w io.Writer, wide bool, width int) {
 	if len(all) > 0 {
 		fmt.Fprintln(w)
 	}
-}
-
-// reported returns when a node showed last that its report is current: it renewed its Lease, which a node without a
-// guard and an agent does not have, or changed the report. The leader sets Ready to Unknown.
-func reported(cluster *objects.Objects, n *v1alpha1.BGPNodeStatus) *metav1.Time {
-	times := []*metav1.Time{n.Status.StopTime}
-	if l := objects.Named(cluster.Leases, n.Name); l != nil && l.Spec.RenewTime != nil {
-		times = append(times, &metav1.Time{Time: l.Spec.RenewTime.Time})
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Status != metav1.ConditionUnknown {
-			times = append(times, &c.LastTransitionTime)
-		}
-	}
-	for _, s := range n.Status.Sessions {
-		times = append(times, s.Since, s.LastErrorTime)
-	}
-	var last *metav1.Time
-	for _, t := range times {
-		if !t.IsZero() && (last == nil || last.Before(t)) {
-			last = t
-		}
-	}
-	return last
 }
 
 func age(t *metav1.Time, now time.Time) string {

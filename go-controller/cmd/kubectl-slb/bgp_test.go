@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
@@ -120,32 +119,39 @@ func TestRoutesAreBounded(t *testing.T) {
 	}
 }
 
-// A report is as old as the last renewal of the node's Lease, or as what it contains if that is newer.
-func TestAgeOfReports(t *testing.T) {
-	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)) }
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-		Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at(5).Time))}}
-	sessions := []v1alpha1.BGPSession{{Since: new(at(1)), LastErrorTime: new(at(2))}}
-	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(3)}}
-	marked := []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, LastTransitionTime: at(9)},
+// The last report of a node that no other gateway reaches is not taken for its state.
+func TestSessionsOfAnUnansweredNode(t *testing.T) {
+	var cluster objects.Objects
+	manifests := `
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: L2Domain
+metadata: {name: lan}
+spec: {physicalNetwork: provider, subnets: [{cidr: 10.50.0.0/24}]}
+status: {shards: [{index: 0, gateways: [n1, n2, n3], active: n1}]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: n2}
+status: {sessions: [{peer: tor, peerAddress: 192.0.2.1, state: Established}]}
+`
+	for i, report := range []string{`{"down":["c2"]}`, `{}`, `{"down":["c2"]}`} {
+		manifests += fmt.Sprintf(`
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n%[1]d, annotations: {k8s.ovn.org/node-chassis-id: c%[1]d}}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: n%[1]d, annotations: {slb.k8s.ovn.org/faults: '{}', slb.k8s.ovn.org/tunnels: '%[2]s'}}
+spec: {leaseDurationSeconds: 40, renewTime: "2026-01-01T00:00:00.000000Z"}
+`, i+1, report)
 	}
-	type status = v1alpha1.BGPNodeStatusStatus
-	for name, c := range map[string]struct {
-		leases []*coordinationv1.Lease
-		status status
-		want   *metav1.Time
-	}{
-		"nothing is known":    {},
-		"a session":           {status: status{Sessions: sessions}, want: new(at(2))},
-		"a condition":         {status: status{Conditions: ready}, want: new(at(3))},
-		"the leader's mark":   {status: status{Conditions: marked}},
-		"a renewed Lease":     {leases: []*coordinationv1.Lease{lease}, want: new(at(5))},
-		"the end of a daemon": {[]*coordinationv1.Lease{lease}, status{StopTime: new(at(7))}, new(at(7))},
-	} {
-		n := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: c.status}
-		if got := reported(&objects.Objects{Leases: c.leases}, n); !got.Equal(c.want) {
-			t.Errorf("%s: reported at %v, want %v", name, got, c.want)
-		}
+	if _, err := cluster.Set([]byte(manifests)); err != nil {
+		t.Fatal(err)
+	}
+	list := sessions(&cluster, time.Date(2026, 1, 1, 0, 0, 25, 0, time.UTC))
+	if len(list) != 1 || !strings.Contains(list[0].Unknown, "may be dead; its last report is 25s old") {
+		t.Errorf("sessions %+v", list)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -88,9 +89,16 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
 			link.Message += "; " + without + ": " + joined(withoutSession(r.Idle, r.Without)) + ": " + down.Message
-		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.unreachable(n) }); at >= 0 {
+		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.maybeDead(n) != "" }); at >= 0 {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, lookAt(r.Nodes[at])
-			link.Message += fmt.Sprintf("; node %s %s, and what the router sends to it is lost then", r.Nodes[at], mayBeDead)
+			if !slices.ContainsFunc(r.Nodes, func(n string) bool { return p.maybeDead(n) == "" }) && bad == Broken {
+				link.State = Unknown
+			}
+			link.Message += fmt.Sprintf("; %s; what the router sends to it is lost then", p.maybeDead(r.Nodes[at]))
+		} else if stopped, until := p.stoppedSpeakers(r.Nodes); len(stopped) > 0 {
+			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonStopped, p.ownPods(stopped[0])
+			link.Message += fmt.Sprintf("; %s: its routes are stale, and the router removes them at %s or earlier, unless the "+
+				"daemon starts again", bgp.Stopped(joined(stopped)), until.UTC().Format(time.RFC3339))
 		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
@@ -166,9 +174,9 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 	var most *v1alpha1.BGPSession
 	at := ""
 	for _, name := range nodes {
-		if p.unreachable(name) {
+		if why := p.maybeDead(name); why != "" {
 			// What its session says is what it said last, or what a node says that is cut off.
-			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonNodeSilent, "node "+name+" "+mayBeDead
+			link.Object, link.Reason, link.Message = name, v1alpha1.ReasonNodeSilent, why
 			link.Command = lookAt(name)
 			continue
 		}
@@ -274,7 +282,7 @@ func withSecret(peer *v1alpha1.BGPPeer, name string) string {
 func (p *path) established(peer string) (nodes, earlier []string) {
 	for node, sessions := range p.world.Sessions {
 		switch s := sessions[peer]; {
-		case !s.Established || s.Unknown || p.unreachable(node):
+		case !s.Established || s.Unknown || p.maybeDead(node) != "":
 		case s.Outdated:
 			earlier = append(earlier, node)
 		default:
@@ -297,6 +305,18 @@ func (p *path) anyFault(node string) string {
 		}
 	}
 	return p.fault(node, world.EveryNetwork)
+}
+
+// stoppedSpeakers returns those of some nodes whose BGP daemons were stopped, and until when routers with graceful
+// restart keep the routes of the first of them at most.
+func (p *path) stoppedSpeakers(nodes []string) (stopped []string, until time.Time) {
+	for _, name := range nodes {
+		if s := objects.Named(p.objects.NodeStatuses, name); s != nil && s.Status.StopTime != nil {
+			stopped = append(stopped, name)
+			until = world.Earliest(until, s.Status.StopTime.Add(world.GracefulRestartTime))
+		}
+	}
+	return stopped, until
 }
 
 // firstFaulty returns the first of these nodes that a fault prevents from serving all its networks, with the fault.

@@ -148,11 +148,13 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Message += "; " + lacksPorts(missing)
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
-	var without, dead, silent []string
+	var without, dead, unanswered, silent []string
 	fault := ""
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if p.unreachable(name) {
 			dead = append(dead, name)
+		} else if len(p.byDomain) == 0 && p.unanswered(name) != "" { // else addBeyondTunnels says so
+			unanswered = append(unanswered, name)
 		} else if p.silentSince(name) != "" {
 			silent = append(silent, name)
 		} else if f := p.fault(name, world.EveryNetwork); f != "" {
@@ -167,6 +169,14 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead: its kubelet has stopped "+
 			"reporting", joined(dead))
 		link.Command = lookAt(dead[0])
+	}
+	if len(unanswered) > 0 {
+		link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, lookAt(unanswered[0])
+		if len(unanswered) == len(nodes) {
+			link.State = Unknown
+		}
+		link.Message += fmt.Sprintf("; connections to those on node %s fail if it is dead: %s", joined(unanswered),
+			p.unanswered(unanswered[0]))
 	}
 	if len(silent) > 0 {
 		link.State, link.Reason = Warning, v1alpha1.ReasonNodeSilent

@@ -334,6 +334,17 @@ func (p *path) unreachable(node string, others ...string) bool {
 	return !reports(node) && !slices.ContainsFunc(others, reports)
 }
 
+// maybeDead returns what shows that a node may be dead. It is empty if nothing does.
+func (p *path) maybeDead(node string) string {
+	if p.unreachable(node) {
+		return "node " + node + " " + mayBeDead
+	}
+	if why := p.unanswered(node); why != "" {
+		return "node " + node + ": " + why
+	}
+	return ""
+}
+
 // mayBeDead is what is known about an unreachable node.
 const mayBeDead = "may be dead: its kubelet has stopped reporting"
 

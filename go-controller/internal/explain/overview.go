@@ -257,9 +257,9 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
 				continue
 			}
 			is.Sessions++
-			if s.State == v1alpha1.BGPEstablished && !isUnknown(n) {
+			if s.State == v1alpha1.BGPEstablished && !isUnknown(n) && v.unanswered(n.Name) == "" {
 				is.Established++
-			} else if !v.unreachable(n.Name) {
+			} else if v.maybeDead(n.Name) == "" {
 				onlyDead = false
 			}
 			if s.Outdated {

@@ -32,8 +32,8 @@ func (v *overview) addNodes() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.layout.TunnelsDown)) {
-		why, command := v.whyTunnelsDown(name)
-		add(name, v1alpha1.ExcludedFaulty, why, command)
+		reason, why, command := v.whyTunnelsDown(name)
+		add(name, reason, why, command)
 	}
 	for _, l := range sorted(v.objects.Leases) {
 		n := objects.Named(v.objects.Nodes, l.Name)

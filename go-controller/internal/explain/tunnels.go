@@ -7,7 +7,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -53,22 +58,78 @@ func (p *path) addBeyondTunnels(link *Link, nodes map[string]bool) {
 		return
 	}
 	cause := beyond[list[0]]
-	link.State, link.Reason = Warning, v1alpha1.ExcludedFaulty
+	link.State = Warning
 	if all {
 		link.State = Broken
 	}
-	why, command := p.whyTunnelsDown(cause)
-	link.Command = command
+	reason, why, command := p.whyTunnelsDown(cause)
+	link.Reason, link.Command = reason, command
 	link.Message += fmt.Sprintf("; connections to those on node %s fail, because OVN does not reach node %s: %s",
 		joined(list), cause, why)
 }
 
 // whyTunnelsDown returns what is known of a node whose tunnels are down, and a command against it. What the guard or
 // agent of the node reports explains them.
-func (p *path) whyTunnelsDown(node string) (why, command string) {
+func (p *path) whyTunnelsDown(node string) (reason, why, command string) {
 	if fault := p.anyFault(node); fault != "" {
-		return fault, p.mendFault(node, fault)
+		return v1alpha1.ExcludedFaulty, fault, p.mendFault(node, fault)
 	}
-	return p.layout.TunnelsDown[node], printable.Command("ovs-vsctl --columns=name,options,bfd_status find Interface "+
-		"type=geneve   # on node %s, if it is up; then look at UDP port 6081 between the nodes", node)
+	if why := p.unanswered(node); why != "" {
+		return v1alpha1.ReasonNodeSilent, why, lookAt(node)
+	}
+	return v1alpha1.ExcludedFaulty, p.layout.TunnelsDown[node].Why, printable.Command("ovs-vsctl "+
+		"--columns=name,options,bfd_status find Interface type=geneve   # on node %s, if it is up; then look at UDP port "+
+		"6081 between the nodes", node)
+}
+
+// unanswered returns why a node may be dead although its kubelet still counts as reporting, as in the first 40 s: no
+// other gateway reaches it. It is empty if nothing shows that.
+func (p *path) unanswered(node string) string {
+	fault := p.layout.TunnelsDown[node]
+	if !fault.Unanswered {
+		return ""
+	}
+	if t := LastReport(p.objects, node); t != nil {
+		return fmt.Sprintf("%s; its last report is %s old", fault.Why, duration.HumanDuration(max(p.Now.Sub(t.Time), 0)))
+	}
+	return fault.Why
+}
+
+// Unanswered returns the nodes that may be dead although their kubelets still count as reporting, and why.
+func Unanswered(o *objects.Objects, now time.Time) map[string]string {
+	p, nodes := clusterPath(o, Question{Now: now}), map[string]string{}
+	for name := range p.layout.TunnelsDown {
+		if why := p.unanswered(name); why != "" {
+			nodes[name] = why
+		}
+	}
+	return nodes
+}
+
+// LastReport returns when a node showed last that its reports are current; nil if that is not known. It renewed its
+// Lease, which a node without a guard and an agent does not have, or changed its BGPNodeStatus, whose condition Ready
+// the leader sets to Unknown.
+func LastReport(o *objects.Objects, node string) *metav1.Time {
+	var times []*metav1.Time
+	if l := objects.Named(o.Leases, node); l != nil && l.Spec.RenewTime != nil {
+		times = append(times, &metav1.Time{Time: l.Spec.RenewTime.Time})
+	}
+	if n := objects.Named(o.NodeStatuses, node); n != nil {
+		times = append(times, n.Status.StopTime)
+		for _, c := range n.Status.Conditions {
+			if c.Status != metav1.ConditionUnknown {
+				times = append(times, &c.LastTransitionTime)
+			}
+		}
+		for _, s := range n.Status.Sessions {
+			times = append(times, s.Since, s.LastErrorTime)
+		}
+	}
+	var last *metav1.Time
+	for _, t := range times {
+		if !t.IsZero() && (last == nil || last.Before(t)) {
+			last = t
+		}
+	}
+	return last
 }

@@ -24,7 +24,7 @@ type Layout struct {
 	Interconnect bool
 	// TunnelsDown are the nodes that OVN can't reach from most of the others, and what shows it (world.TunnelsDown). It
 	// moves no shard: OVN has detected it, and fails over by itself.
-	TunnelsDown map[string]string
+	TunnelsDown map[string]world.TunnelFault
 	// mode is how domains are served if they can be, modeMessage what that follows from.
 	mode        world.ServingMode
 	modeMessage string

@@ -268,14 +268,14 @@ func (d *Domain) addSlowDetection(all []*world.Node, interconnect bool) {
 }
 
 // addTunnelsDown records the nodes that OVN can't reach. Each node may have endpoints of any domain.
-func (d *Domain) addTunnelsDown(down map[string]string) {
+func (d *Domain) addTunnelsDown(down map[string]world.TunnelFault) {
 	if len(down) == 0 {
 		return
 	}
 	d.TunnelsDown = true
 	names := slices.Sorted(maps.Keys(down))
 	d.Warnings = append(d.Warnings, fmt.Sprintf("OVN does not reach %s from other nodes, so that connections to "+
-		"endpoints there fail: node %s: %s", some(names), names[0], down[names[0]]))
+		"endpoints there fail: node %s: %s", some(names), names[0], down[names[0]].Why))
 }
 
 // excludedNames returns as many names as fit into a condition.

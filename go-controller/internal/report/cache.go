@@ -29,7 +29,7 @@ type Cache struct {
 	active map[world.ShardID]string
 	rivals map[world.ShardID]rivals
 	// tunnelsDown are the nodes that OVN can't reach.
-	tunnelsDown map[string]string
+	tunnelsDown map[string]world.TunnelFault
 
 	services map[*world.Service]cachedStatus
 }

@@ -58,5 +58,5 @@ func (v *Builder) beyondTunnels(p *plan.Service) (text string, all bool) {
 		return "", false
 	}
 	return fmt.Sprintf("connections to %d of %s fail, because OVN does not reach node %s: %s", len(failing),
-		world.Count(len(every), "endpoint"), first, v.Layout.TunnelsDown[first]), all
+		world.Count(len(every), "endpoint"), first, v.Layout.TunnelsDown[first].Why), all
 }

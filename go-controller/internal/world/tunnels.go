@@ -25,29 +25,43 @@ func (t *Tunnels) Equal(o *Tunnels) bool {
 	return t.AllDown == o.AllDown && slices.Equal(t.Down, o.Down)
 }
 
+// TunnelFault is what shows that OVN can't reach a node. Unanswered means that no other gateway that reports reaches it,
+// and that it reports neither that itself, as its guard would soon do if only tunnels were cut, nor a fault: it may be
+// dead.
+type TunnelFault struct {
+	Why        string
+	Unanswered bool
+}
+
 // TunnelsDown returns the nodes that OVN can't reach from most of the others, with what shows it: their own guards
 // report that all of their tunnels are down, or more than half of the gateways that report, and at least two, report
 // that of the tunnel to the node. So no node can make such a statement about another one by itself. A node that reaches
 // none says nothing about the others, and of one whose kubelet is silent it is known that it may be dead.
-func TunnelsDown(nodes []*Node, domains []*Domain) map[string]string {
+func TunnelsDown(nodes []*Node, domains []*Domain) map[string]TunnelFault {
 	reporting, votes := tunnelVotes(nodes, domains)
-	down := map[string]string{}
+	down := map[string]TunnelFault{}
 	for _, n := range nodes {
 		if n.Chassis == "" || n.Unreachable {
 			continue
 		}
 		if n.Tunnels != nil && n.Tunnels.AllDown > 0 {
-			down[n.Name] = fmt.Sprintf("its guard reports that OVN's tunnels to all %d nodes with which it has BFD sessions "+
-				"are down", n.Tunnels.AllDown)
+			down[n.Name] = TunnelFault{Why: fmt.Sprintf("its guard reports that OVN's tunnels to all %d nodes with which it "+
+				"has BFD sessions are down", n.Tunnels.AllDown)}
 			continue
 		}
 		others := len(reporting)
 		if reporting[n.Name] {
 			others--
 		}
-		if v := votes[n.Chassis]; v >= 2 && 2*v > others {
-			down[n.Name] = fmt.Sprintf("the guards of %d of %s report that OVN's tunnel to it is down", v,
-				Count(others, "gateway"))
+		saysNothing := len(n.Faults) == 0 && (n.Tunnels == nil || len(n.Tunnels.Down) == 0)
+		switch v := votes[n.Chassis]; {
+		case v < 2 || 2*v <= others:
+		case v == others && saysNothing:
+			down[n.Name] = TunnelFault{Unanswered: true, Why: fmt.Sprintf("the guards of all %d other gateways report that "+
+				"OVN's tunnel to it is down, and it reports nothing of that: the node or its network may be dead", others)}
+		default:
+			down[n.Name] = TunnelFault{Why: fmt.Sprintf("the guards of %d of %s report that OVN's tunnel to it is down", v,
+				Count(others, "gateway"))}
 		}
 	}
 	return down
@@ -80,13 +94,13 @@ func tunnelVotes(nodes []*Node, domains []*Domain) (reporting map[string]bool, v
 
 // ThroughTunnel returns the node whose tunnels must work for a gateway to reach an endpoint on another node, and are
 // down (TunnelsDown). It is empty if there is none.
-func ThroughTunnel(down map[string]string, gateway, endpoint string) string {
+func ThroughTunnel(down map[string]TunnelFault, gateway, endpoint string) string {
 	switch {
 	case gateway == endpoint:
 		return ""
-	case down[endpoint] != "":
+	case down[endpoint].Why != "":
 		return endpoint
-	case down[gateway] != "":
+	case down[gateway].Why != "":
 		return gateway
 	}
 	return ""

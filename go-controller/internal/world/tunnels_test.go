@@ -50,6 +50,28 @@ func TestTunnelsDown(t *testing.T) {
 	}
 }
 
+// A node may be dead if no other gateway reaches it and it does not report that itself.
+func TestUnansweredNodes(t *testing.T) {
+	t.Parallel()
+	up := &Tunnels{}
+	for _, c := range []struct {
+		name    string
+		reports []*Tunnels
+		want    bool
+	}{
+		{"none reaches it", []*Tunnels{down("c4"), down("c4"), down("c4"), up}, true},
+		{"none reaches it, and it has no guard", []*Tunnels{down("c4"), down("c4"), down("c4"), nil}, true},
+		{"one reaches it", []*Tunnels{down("c4"), up, down("c4"), up}, false},
+		{"it reports that its tunnels are cut", []*Tunnels{down("c4"), down("c4"), down("c4"), {AllDown: 3}}, false},
+		{"it reports some of them", []*Tunnels{down("c4"), down("c4"), down("c4"), down("c1", "c2", "c3")}, false},
+	} {
+		nodes, domains := nodesWithTunnels(c.reports...)
+		if got := TunnelsDown(nodes, domains)["n4"]; got.Why == "" || got.Unanswered != c.want {
+			t.Errorf("%s: %+v, want unanswered %v", c.name, got, c.want)
+		}
+	}
+}
+
 // Whatever one node reports, no statement about another node follows from it alone.
 func TestOneReportBlamesNoOtherNode(t *testing.T) {
 	t.Parallel()
@@ -80,7 +102,7 @@ func TestTunnelsOfADeadNodeAreNotReported(t *testing.T) {
 
 func TestThroughTunnel(t *testing.T) {
 	t.Parallel()
-	is := map[string]string{"n3": "why"}
+	is := map[string]TunnelFault{"n3": {Why: "why"}}
 	for _, c := range []struct{ gateway, endpoint, want string }{
 		{"n1", "n2", ""}, {"n1", "n3", "n3"}, {"n3", "n1", "n3"}, {"n3", "n3", ""}, {"", "n3", "n3"}, {"", "n1", ""},
 	} {
