@@ -159,7 +159,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
 		if n != nil && len(n.nodes) == 0 && is.drain(b.nodes) {
-			n.whyNoRoute = "node " + names(b.nodes, false) + " drains, and no other node can advertise it by BGP"
+			n.whyNoRoute = "no node is left that can advertise it by BGP, because " + names(b.nodes, false) + " would drain"
 		}
 		switch {
 		case n == nil:
