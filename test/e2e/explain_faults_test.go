@@ -213,7 +213,7 @@ func databaseDown() fault {
 		f.mend = must(func(ctx context.Context) error { return cluster.StartCentral(ctx, lab.NorthboundDB) })
 		return f
 	}
-	f.cause = "node n1, its active gateway, has not applied the latest change: "
+	f.cause = "active gateway, has not applied the latest change: " // of one address or of both
 	return f.inZone(lab.NorthboundDB)
 }
 
