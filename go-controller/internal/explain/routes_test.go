@@ -72,3 +72,34 @@ func TestRoutesAreThoseOfNodes(t *testing.T) {
 		}
 	}
 }
+
+// The next hops of a route are the addresses of the nodes whose sessions carry it.
+func TestRoutesHaveNextHops(t *testing.T) {
+	base, err := os.ReadFile("testdata/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sessions = `
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: n1}
+status: {sessions: [{peer: tor, peerAddress: 172.18.0.1, state: Established}]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: n3}
+status: {sessions: [{peer: tor, peerAddress: 172.18.0.1, state: Established}]}
+`
+	o := &objects.Objects{}
+	for _, documents := range [][]byte{base, []byte(other + sessions)} {
+		if _, err := o.Set(documents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range Routes(o, time.Unix(1767225700, 0)) {
+		if got := strings.Join(r.NextHops, " "); got != "172.18.0.11 172.18.0.13" {
+			t.Errorf("%s: next hops %q", r.Address, got)
+		}
+	}
+}
