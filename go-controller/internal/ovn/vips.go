@@ -44,8 +44,7 @@ func (c *Claims) VIPs(ctx context.Context) (map[netip.Addr]Claim, error) {
 		}
 		for _, family := range []int{4, 6} {
 			claims = append(claims, claim)
-			ops = append(ops, query(rows.AddressSet, "name", fmt.Sprintf("_rtr_lb_%v_ip%d", routers[i][0]["tunnel_key"], family),
-				"addresses"))
+			ops = append(ops, query(rows.AddressSet, "name", addressSet(routers[i][0]["tunnel_key"], family), "addresses"))
 		}
 	}
 	sets, err := conn.query(ctx, ops...)
@@ -62,6 +61,12 @@ func (c *Claims) VIPs(ctx context.Context) (map[netip.Addr]Claim, error) {
 		}
 	}
 	return all, nil
+}
+
+// addressSet returns the name of the set with a router's addresses of a family, 4 or 6. The tunnel key is decoded from
+// JSON as a float64. With interconnect it has eight digits.
+func addressSet(tunnelKey any, family int) string {
+	return fmt.Sprintf("_rtr_lb_%.0f_ip%d", tunnelKey, family)
 }
 
 // elements returns the strings in a column that is a set. A set with one element is decoded as that element.

@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"encoding/json"
 	"net/netip"
 	"strings"
 	"testing"
@@ -57,4 +58,14 @@ func TestAddressesOfClaimedShards(t *testing.T) {
 	remove(t, d, service(4, 3))
 	nb.sync(t)
 	expect("one Service is gone", 1, "10.50.1.1", "fd00:50::1:1")
+}
+
+func TestAddressSetOfARouterWithARequestedKey(t *testing.T) {
+	var row map[string]any
+	if err := json.Unmarshal([]byte(`{"tunnel_key": 16711679}`), &row); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := addressSet(row["tunnel_key"], 6), "_rtr_lb_16711679_ip6"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
