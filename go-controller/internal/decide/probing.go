@@ -45,6 +45,9 @@ type probing struct {
 	announced map[netip.Addr]announcedConflict
 	// held are the Services with an address that is held until it has been probed.
 	held map[world.Key]*world.Service
+	// external are the addresses in spec.externalIPs that have been announced, also while their L2Domain does not serve
+	// them: no status shows that.
+	external map[netip.Addr]bool
 	// paused is set if the last pass announced nothing because layer 2 was disabled.
 	paused bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
@@ -103,6 +106,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 		}
 	}
 	if len(p.guards) == 0 {
+		p.external = nil
 		return nil
 	}
 	var carried map[netip.Addr]bool
@@ -143,7 +147,24 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 		}
 	}
 	p.startProbes(d.World.Now, order)
+	p.recordExternal(d, holds)
 	return holds
+}
+
+// recordExternal records which addresses in spec.externalIPs are announced, or were before nothing served them.
+func (p *probing) recordExternal(d *Decision, holds map[netip.Addr]place.Hold) {
+	p.external = map[netip.Addr]bool{}
+	for _, s := range d.Allocation.InOrder() {
+		if len(s.ExternalIPs) == 0 {
+			continue
+		}
+		for _, a := range d.Allocation.Services[s.Key].VIPs() {
+			is, asked := p.requests[a]
+			if holds[a].Reason == "" && (!asked || is.announced) && !slices.Contains(s.Assigned, a) {
+				p.external[a] = true
+			}
+		}
+	}
 }
 
 // isUnserved reports whether no gateway announces an address because its pool is in no L2Domain, or, of one that was
@@ -267,7 +288,7 @@ func (p *probing) waiting(order []unprobed, again bool, turns map[guardNamespace
 }
 
 // carried returns the addresses that may be announced: those that the statuses show, which may have been announced
-// before this process started, and those of the last pass.
+// before this process started, those of the last pass, and those of spec.externalIPs that were announced before.
 func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
@@ -283,6 +304,7 @@ func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 			all[v.Addr] = true
 		}
 	}
+	maps.Copy(all, st.probing.external)
 	return all
 }
 
