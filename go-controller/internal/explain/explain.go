@@ -127,6 +127,8 @@ type path struct {
 	bgp        *bgp.Layout
 	// allocated and announced are the conditions of the Service; nil if the controller has not written them.
 	allocated, announced *metav1.Condition
+	// listed are the Services with an address that another one lists in spec.externalIPs.
+	listed map[world.Key]listing
 	// layer2 is set if an L2Domain announces at least one address that the question is about.
 	layer2 bool
 	// byDomain are the addresses that L2Domains announce.
@@ -183,6 +185,7 @@ func (p *path) answer() (reachable string, first int) {
 func clusterPath(o *objects.Objects, q Question) *path {
 	p := &path{Question: q, objects: o, world: o.Snapshot(q.Now)}
 	p.layout = place.Compute(p.world)
+	p.listed = p.listedByOthers()
 	return p
 }
 

@@ -74,7 +74,7 @@ func listensOn(s *world.Service, o corev1.ServicePort) bool {
 
 // addListed adds a warning if another Service lists an address of this one, as far as the Services have been read.
 func (p *path) addListed() {
-	if l, ok := p.listedByOthers()[p.Service]; ok {
+	if l, ok := p.listed[p.Service]; ok {
 		p.add(Link{Name: LinkAddress, Object: l.addr.String(), State: Warning, Reason: ReasonListedByOthers,
 			Message: l.message(), Command: l.command()})
 	}

@@ -23,7 +23,6 @@ const maxSame = 3
 func (v *overview) addServices() {
 	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
 	count, options, weak := map[string]int{}, v.objects.ServiceOptions(), v.weakEndpoints()
-	listed := v.listedByOthers()
 	for _, s := range sorted(v.objects.Services) {
 		if !convert.Ours(s, options) {
 			continue
@@ -35,7 +34,7 @@ func (v *overview) addServices() {
 		}
 		key := world.Key{Namespace: s.Namespace, Name: s.Name}
 		command := printable.Command("kubectl slb explain %s", s.Namespace+"/"+s.Name)
-		if l, ok := listed[key]; c == nil && ok {
+		if l, ok := v.listed[key]; c == nil && ok {
 			c, state = &metav1.Condition{Reason: ReasonListedByOthers, Message: l.message()}, Warning
 			command = l.command() // That explains one Service, and does not read others.
 		}
