@@ -99,12 +99,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	p := &st.probing
 	before, silent := p.requests, p.paused
 	p.paused = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.UnsupportedReason != ""
-	p.guards, p.requests, p.held = map[string]*world.Node{}, map[netip.Addr]probe{}, map[world.Key]*world.Service{}
-	for _, n := range d.World.Nodes {
-		if n.Guarded {
-			p.guards[n.Name] = n
-		}
-	}
+	p.guards, p.requests, p.held = guarded(d.World.Nodes), map[netip.Addr]probe{}, map[world.Key]*world.Service{}
 	if len(p.guards) == 0 {
 		p.external = nil
 		return nil
@@ -149,6 +144,17 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	p.startProbes(d.World.Now, order)
 	p.recordExternal(d, holds)
 	return holds
+}
+
+// guarded returns the nodes with a guard, by name.
+func guarded(nodes []*world.Node) map[string]*world.Node {
+	guards := map[string]*world.Node{}
+	for _, n := range nodes {
+		if n.Guarded {
+			guards[n.Name] = n
+		}
+	}
+	return guards
 }
 
 // recordExternal records which addresses in spec.externalIPs are announced, or were before nothing served them.

@@ -25,16 +25,16 @@ type listing struct {
 }
 
 func (l listing) message() string {
-	return fmt.Sprintf("%s: Service %s lists it in spec.externalIPs, too, with port %s %d: the nodes may send requests for "+
-		"the address there (CVE-2020-8554)", l.addr, l.by, l.port.Protocol, l.port.Port)
+	return fmt.Sprintf("%s: Service %s lists it in spec.externalIPs, too, with port %s %d: the nodes may send requests "+
+		"for the address there (CVE-2020-8554)", l.addr, l.by, l.port.Protocol, l.port.Port)
 }
 
 func (l listing) command() string {
 	return printable.Command("kubectl -n %s get service %s -o yaml", l.by.Namespace, l.by.Name)
 }
 
-// listedByOthers returns the first listing of an address of each Service of ours, in the order of the Services that list
-// them.
+// listedByOthers returns the first listing of an address of each Service of ours, in the order of the Services that
+// list them.
 func (p *path) listedByOthers() map[world.Key]listing {
 	holders := map[netip.Addr][]*world.Service{}
 	for _, s := range p.world.Services {

@@ -60,8 +60,8 @@ func (p *path) stopped(node string, containers ...string) *stopped {
 }
 
 // mendChange returns the reason and the command against what does not pass changes on to OVN: ovn-northd or, if a
-// message does not name it, the northbound database. It is on a node, with interconnect, or the cluster's if the name is
-// empty. All that finds it has the command from here, with the container that does not work, nil if none is known.
+// message does not name it, the northbound database. It is on a node, with interconnect, or the cluster's if the name
+// is empty. All that finds it has the command from here, with the container that does not work, nil if none is known.
 func (p *path) mendChange(node, message string) (reason, command string, s *stopped) {
 	program, containers, reason := "the northbound database", northboundNames(), v1alpha1.ReasonDatabaseUnreachable
 	if strings.Contains(message, "ovn-northd") {

@@ -122,9 +122,10 @@ func (p *picture) figure(f figure) {
 func (p *picture) legend() {
 	for _, text := range []string{
 		"Lines from shards: green to the active gateway, dashed to the next one.",
-		"Lines from nodes to BGP peers: green where they advertise addresses, grey for a session without any, red without a " +
-			"session.",
-		"Boxes: green works, grey stands by, red does not work: its text says why. Lists: the addresses, with their Services.",
+		"Lines from nodes to BGP peers: green where they advertise addresses, grey for a session without any, red without " +
+			"a session.",
+		"Boxes: green works, grey stands by, red does not work: its text says why. Lists: the addresses, with their " +
+			"Services.",
 	} {
 		p.text(margin, p.y+lineHeight, "small", text, 1<<10)
 		p.y += lineHeight

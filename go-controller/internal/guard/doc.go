@@ -4,9 +4,9 @@
 // ovn-controller does not work while Open vSwitch does. It reports them in a Lease of the node, and the controller
 // moves the gateway behind the others. The controller also uses the Lease to request address probes, which check
 // whether another host on a segment already has an address. The guard also reports other hosts that take an address
-// which the node announces, which of OVN's ports are on the node's bridges, whether the flows of OVN-Kubernetes on these
-// bridges forward requests to them, and which of OVN's tunnels to other nodes are down. When the node's chassis claims a
-// shard, the guard announces the shard's router on the segment, which OVN itself does only a second later.
+// which the node announces, which of OVN's ports are on the node's bridges, whether the flows of OVN-Kubernetes on
+// these bridges forward requests to them, and which of OVN's tunnels to other nodes are down. When the node's chassis
+// claims a shard, the guard announces the shard's router on the segment, which OVN itself does only a second later.
 //
 // Invariants:
 //   - A healthy gateway costs one write per five minutes.

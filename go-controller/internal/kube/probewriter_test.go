@@ -75,8 +75,8 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 	})
 }
 
-// A guard whose Lease can't be written, for instance because its node has filled it, costs no request and no line in the
-// log for each pass.
+// A guard whose Lease can't be written, for instance because its node has filled it, costs no request and no line in
+// the log for each pass.
 func TestProbeRequestsThatCannotBeWrittenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := counted()

@@ -158,9 +158,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	var gone []netip.Addr // of all pools, and of the announcement
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
-		if n != nil && len(n.nodes) == 0 && is.drain(b.nodes) {
-			n.whyNoRoute = "no node is left that can advertise it by BGP, because " + names(b.nodes, false) + " would drain"
-		}
+		is.blameDrain(b, n)
 		switch {
 		case n == nil:
 			add(Loses, "", "loses address %s", a)
@@ -211,6 +209,14 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 		}
 	}
 	return c
+}
+
+// blameDrain sets why an address has no route, if all nodes that advertised it before drain.
+func (d *decision) blameDrain(before, after *announcement) {
+	if after != nil && len(after.nodes) == 0 && d.drain(before.nodes) {
+		after.whyNoRoute = "no node is left that can advertise it by BGP, because " + names(before.nodes, false) +
+			" would drain"
+	}
 }
 
 // drain reports whether there are nodes in a list and all of them drain.

@@ -25,9 +25,9 @@ func (t *Tunnels) Equal(o *Tunnels) bool {
 	return t.AllDown == o.AllDown && slices.Equal(t.Down, o.Down)
 }
 
-// TunnelFault is what shows that OVN can't reach a node. Unanswered means that no other gateway that reports reaches it,
-// and that it reports neither that itself, as its guard would soon do if only tunnels were cut, nor a fault: it may be
-// dead.
+// TunnelFault is what shows that OVN can't reach a node. Unanswered means that no other gateway that reports reaches
+// it, and that it reports neither that itself, as its guard would soon do if only tunnels were cut, nor a fault: it may
+// be dead.
 type TunnelFault struct {
 	Why        string
 	Unanswered bool

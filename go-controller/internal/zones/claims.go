@@ -18,8 +18,8 @@ const settleTime = 5 * time.Second
 const doubtTime = time.Minute
 
 // seenClaim is a claim of a shard: since when according to the node's own clock, and when this process saw it first.
-// superseded is set once the claim of another node counted while this node did not stand by its own. cutOff is set while
-// the node reports that it does not reach the others, as it did when it claimed the shard.
+// superseded is set once the claim of another node counted while this node did not stand by its own. cutOff is set
+// while the node reports that it does not reach the others, as it did when it claimed the shard.
 type seenClaim struct {
 	at, seen           time.Time
 	superseded, cutOff bool

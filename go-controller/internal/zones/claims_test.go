@@ -215,9 +215,9 @@ func TestClaimsAfterAnOutageOfAllGatewaysHaveNotSettled(t *testing.T) {
 	})
 }
 
-// A node that was cut off claims a shard when it returns, until its BFD session with the active gateway is up. Its claim
-// does not count meanwhile, unless the other one is gone or does not work. That of a gateway that was not cut off counts
-// at once.
+// A node that was cut off claims a shard when it returns, until its BFD session with the active gateway is up. Its
+// claim does not count meanwhile, unless the other one is gone or does not work. That of a gateway that was not cut off
+// counts at once.
 func TestClaimOfAReturningNodeDoesNotCountYet(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	cutOff, back := &world.Tunnels{AllDown: 2}, &world.Tunnels{}

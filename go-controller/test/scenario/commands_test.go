@@ -102,8 +102,8 @@ func clusterCommands() []command {
 func faultCommands() []command {
 	return []command{
 		{"api", "away | back | end-watches | compact | backup | restore | delay RESOURCE DURATION | rival RESOURCE N | " +
-			"full NAMESPACE", "make the API server unreachable or slow, restore etcd, write as another client right before the " +
-			"product, or store no status of the Services of a namespace",
+			"full NAMESPACE", "make the API server unreachable or slow, restore etcd, write as another client right before " +
+			"the product, or store no status of the Services of a namespace",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.disturb(args) }},
 		{"connection", "cut | restore PROCESS", "cut the connection of a process to the API server",
 			func(c *cluster, args []string) ([]string, error) {

@@ -116,9 +116,9 @@ func (b *Builder) draining(
 // options:affinity_timeout depends on such state, and on OVN 23.03 it also lost connections. Therefore there is no
 // affinity if OVN can't hash IPv6 addresses.
 //
-// The price is an upcall and a megaflow of the active gateway for each value of the fields, so for each connection. A row
-// in which no port has more than one backend does not pay it (oneBackend). Nor does a Service whose connections may end:
-// without fields the datapath selects, by a hash of its own that differs between gateways.
+// The price is an upcall and a megaflow of the active gateway for each value of the fields, so for each connection. A
+// row in which no port has more than one backend does not pay it (oneBackend). Nor does a Service whose connections may
+// end: without fields the datapath selects, by a hash of its own that differs between gateways.
 func (b *Builder) selection(p *plan.Service, f world.Family) (fields []string, options map[string]string) {
 	// Only "all" makes the router reply for a VIP outside the subnets of its port.
 	options = map[string]string{"reject": "true", "neighbor_responder": "all"}

@@ -61,8 +61,8 @@ const (
 	// AnnotationConflicts is written by the guard. It is a JSON object that maps each probed address to the host that
 	// has it (mac, since, and probe: the id of the probe request). Addresses without a reply are absent.
 	AnnotationConflicts = "slb.k8s.ovn.org/conflicts"
-	// AnnotationAnnouncedConflicts is written by the guard. It is a JSON object that maps addresses that the node announces
-	// to another host that has them as well (mac, since), at most 200. They stay announced.
+	// AnnotationAnnouncedConflicts is written by the guard. It is a JSON object that maps addresses that the node
+	// announces to another host that has them as well (mac, since), at most 200. They stay announced.
 	AnnotationAnnouncedConflicts = "slb.k8s.ovn.org/announced-conflicts"
 	// AnnotationProbed is written by the guard. It is a JSON list of the ids of probe requests that it has completed: the
 	// addresses of these that slb.k8s.ovn.org/conflicts does not list were probed, and no host answered.
