@@ -181,6 +181,12 @@ quotaPerNamespace: 5
 reuseDelay: 1m30s
 reservations: [{namespace: a, name: b, addresses: [10.0.0.7, "fd00:1::7"]}]
 externalIPs: true`),
+		"pool of a provider": object("IPAddressPool", "good", `
+externalPool: {apiGroup: ipam.cluster.x-k8s.io, kind: InClusterIPPool, name: pool.1, ipFamily: IPv6}
+avoidBuggyIPs: false
+externalIPs: false
+quotaPerNamespace: 5
+sharing: Cluster`),
 		"pool of neighbours":  pool("good", `[10.0.0.0/25, 10.0.0.128/25, 10.0.1.0-10.0.1.3, 10.0.1.4]`),
 		"pool of a whole /48": pool("good", `["2001:db8:7::/48"]`),
 		"pool of one long text": pool("good",
@@ -286,6 +292,8 @@ func (s *server) testDefaults(t *testing.T) {
 		kind, spec, want string
 	}{
 		{"IPAddressPool", "addresses: [10.0.0.1]", "addresses: [10.0.0.1]\nautoAssign: true\nsharing: Namespace"},
+		{"IPAddressPool", "externalPool: {apiGroup: a.io, kind: Pool, name: p}",
+			"externalPool: {apiGroup: a.io, kind: Pool, name: p, ipFamily: IPv4}\nautoAssign: true\nsharing: Namespace"},
 		{"L2Domain", "physicalNetwork: p\nsubnets: [{cidr: 10.0.0.0/24}]", `
 physicalNetwork: p
 subnets: [{cidr: 10.0.0.0/24}]

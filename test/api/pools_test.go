@@ -20,7 +20,23 @@ type badCase struct {
 func badPools() []badCase {
 	return []badCase{
 		{"no addresses", `addresses: []`, []string{"spec.addresses", "should have at least 1 items"}},
-		{"no addresses", `autoAssign: true`, []string{"spec.addresses", "Required"}},
+		{"neither addresses nor a provider", `autoAssign: true`, []string{"spec",
+			"a pool needs addresses or an externalPool"}},
+		{"addresses and a provider", "addresses: [10.0.0.1]\nexternalPool: {apiGroup: a.io, kind: Pool, name: p}",
+			[]string{"spec", "addresses and externalPool exclude each other"}},
+		{"a provider and fields about addresses", "externalPool: {apiGroup: a.io, kind: Pool, name: p}\n" +
+			"exclude: [10.0.0.1]\nreservations: [{namespace: a, name: b, addresses: [10.0.0.1]}]\nreuseDelay: 5m\n" +
+			"avoidBuggyIPs: true\nexternalIPs: true",
+			[]string{"spec", "exclude excludes externalPool", "reservations excludes externalPool",
+				"reuseDelay excludes externalPool", "avoidBuggyIPs excludes externalPool", "externalIPs excludes externalPool"}},
+		{"no API group", "externalPool: {apiGroup: a.io/v1, kind: Pool, name: p}",
+			[]string{"spec.externalPool.apiGroup", "a.io/v1 is no API group"}},
+		{"no kind", "externalPool: {apiGroup: a.io, kind: a pool, name: p}",
+			[]string{"spec.externalPool.kind", "a pool is no kind"}},
+		{"no name of a pool", "externalPool: {apiGroup: a.io, kind: Pool, name: A}",
+			[]string{"spec.externalPool.name", "A is no name of an object"}},
+		{"no family", "externalPool: {apiGroup: a.io, kind: Pool, name: p, ipFamily: IPv5}",
+			[]string{"spec.externalPool.ipFamily", "IPv5", "supported values"}},
 		{"no address at all", `addresses: [bogus]`, []string{"spec.addresses[0]", "bogus is no CIDR, range or address"}},
 		{"empty text", `addresses: [""]`, []string{"spec.addresses[0]", `""`}},
 		{"host name", `addresses: [10.0.0.1, lb.example.com]`, []string{"spec.addresses[1]", "lb.example.com is no CIDR"}},

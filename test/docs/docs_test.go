@@ -109,7 +109,7 @@ func start(t *testing.T) *cluster {
 		}
 	}
 	apply(root+"/test/controller/testdata/openshift-kinds.yaml", root+"/test/controller/testdata/metallb-kinds.yaml",
-		"testdata/gateway-kinds.yaml")
+		"testdata/gateway-kinds.yaml", "testdata/ipam-kinds.yaml")
 	await.NoError(t, "the kinds of others are served", plane.ServesKinds)
 	apply("testdata/cluster.yaml", "testdata/metallb.yaml")
 	plugin, err := program.Path(t.Context(), "go-controller/cmd/kubectl-slb", t.TempDir())

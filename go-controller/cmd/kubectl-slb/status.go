@@ -100,7 +100,8 @@ func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide b
 		t := table(w)
 		fmt.Fprintln(t, "POOL\tIPv4\tIPv6\tSTATE")
 		for _, p := range v.Pools {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.Name, bar(p.IPv4), bar(p.IPv6), stateText(paint, p.State, p.Reason))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.Name, usage(p.External, p.IPv4), usage(p.External, p.IPv6),
+				stateText(paint, p.State, p.Reason))
 		}
 		flush(t, w)
 	}
@@ -207,6 +208,14 @@ func stateText(paint explain.Paint, s explain.State, reason string) string {
 		return paint(s, string(s))
 	}
 	return paint(s, string(s)) + " " + reason
+}
+
+// usage returns the usage of a family by a pool. Of a provider's pool only the addresses in use are known.
+func usage(external bool, u explain.Usage) string {
+	if external && u.Assigned > 0 {
+		return fmt.Sprintf("%d in use", u.Assigned)
+	}
+	return bar(u)
 }
 
 // bar returns a picture of how many addresses are in use: from 0 to all. A mark is full (#) or in use for a part (:):

@@ -204,7 +204,8 @@ func settings(o *options) []setting {
 				flagMaxTotalBackends},
 		}...), grouped(categoryLease, []setting{
 			{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},
-			{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes", "`NAMESPACE` of the lease")},
+			{flag: text(&o.leaseNamespace, flagLeaseNamespace, "POD_NAMESPACE", "ovn-kubernetes",
+				"`NAMESPACE` of the lease, and of the IPAddressClaims for pools with externalPool")},
 			{flag: text(&o.leaseName, flagLeaseName, "", "ovnkube-slb", "`NAME` of the lease")},
 			{flag: text(&o.leaseIdentity, "leader-elect-identity", "POD_NAME", "",
 				"`NAME` of this candidate; if empty, host name and process ID")},

@@ -141,6 +141,7 @@ func (r *replica) controller(config *rest.Config, fence func() error) (slb.Optio
 		MaxBackends:              r.maxTotalBackends,
 		DrainTaints:              parseKeys(r.drainTaints),
 		FRRK8sNamespace:          r.frrNamespace,
+		Namespace:                r.leaseNamespace,
 		Disabled:                 !r.enabled,
 		Fence:                    fence,
 	}, nil

@@ -53,6 +53,7 @@ type Controller struct {
 	probeWriter *kube.ProbeWriter
 	// frr is nil if frr-k8s is not used. advertises is set if it has the sessions of a peer.
 	frr        *kube.FRRWriter
+	claims     *kube.ClaimWriter
 	advertises atomic.Bool
 	events     *kube.Events
 	metrics    *metrics
@@ -132,6 +133,7 @@ func New(cfg Config) (*Controller, error) {
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
 	c.frr = kube.NewFRRWriter(cfg.Clients, c.facts, m.wrote)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
+	c.claims = kube.NewClaimWriter(cfg.Clients, c.facts, c.watch, m.wrote)
 	network, err := cfg.Network(Hooks{
 		Changed: c.requestFullPass, Drifted: c.repairs.needed, Resync: func() { c.drifted() }, Transacted: c.transacted,
 		Translated: c.translated, Progress: c.applying.Beat,
@@ -158,7 +160,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	events := &corev1client.EventSinkImpl{Interface: c.kube.CoreV1().Events("")}
 	var running sync.WaitGroup
 	parts := []func(context.Context){
-		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.decide,
+		c.watch.Run, c.services.Run, c.pools.Run, c.domains.Run, c.bgp.Run, c.probeWriter.Run, c.claims.Run, c.decide,
 		func(ctx context.Context) { c.events.Run(ctx, events, c.services.Busy) },
 	}
 	if c.frr != nil {
@@ -303,6 +305,7 @@ func (c *Controller) fullPass() {
 			c.runner.Resync()
 		}
 	}
+	c.claims.Set(d.Allocation.Claims(), w.Claims != nil && w.Claims.Missing == "")
 	known.FRR = frrk8s.Render(w, d.BGP, &c.frrState)
 	if c.frr != nil {
 		c.advertises.Store(len(known.FRR.Peers) > 0)

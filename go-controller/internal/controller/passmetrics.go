@@ -135,8 +135,11 @@ func (s *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 			if f.capacity == 0 && f.assigned == 0 {
 				continue // the pool has no addresses of this family
 			}
-			send(s.capacity, f.capacity, pool, f.family.String())
 			send(s.assigned, f.assigned, pool, f.family.String())
+			if use.External {
+				continue // only the provider knows how many there are
+			}
+			send(s.capacity, f.capacity, pool, f.family.String())
 			send(s.available, f.available, pool, f.family.String())
 			send(s.cooling, f.cooling, pool, f.family.String())
 		}

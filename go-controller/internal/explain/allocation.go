@@ -124,6 +124,11 @@ func (p *path) addPool() bool {
 		pool = p.servingPool()
 		command = printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
 			`--type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`, pool)
+		if p.isExternal(pool) {
+			command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
+		}
+	case v1alpha1.ReasonClaimPending, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
+		pool, command = p.servingPool(), p.describeClaims()
 	case v1alpha1.ReasonDisabledByMode:
 		command = enable(message)
 	case v1alpha1.ReasonDomainNotReady:
@@ -249,10 +254,26 @@ func (p *path) pools() []string {
 	return list
 }
 
+// isExternal reports whether a provider chooses the addresses of a pool.
+func (p *path) isExternal(name string) bool {
+	pool := objects.Named(p.objects.Pools, name)
+	return pool != nil && pool.Spec.ExternalPool != nil
+}
+
+// describeClaims returns the command that shows what a provider says about the claims of the Service.
+func (p *path) describeClaims() string {
+	return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io -l "+v1alpha1.LabelServiceUID+
+		"=%s", p.objects.Home(), string(p.object.UID))
+}
+
 func (p *path) usage(name string) string {
 	pool := objects.Named(p.objects.Pools, name)
 	if pool == nil {
 		return "the pool of the address"
+	}
+	if x := pool.Spec.ExternalPool; x != nil {
+		return fmt.Sprintf("%s in use; the provider of %s %s chooses them",
+			world.Count(int(pool.Status.AssignedIPv4+pool.Status.AssignedIPv6), "address"), x.Kind, x.Name)
 	}
 	var parts []string
 	for _, family := range []struct {
@@ -303,6 +324,9 @@ func (p *path) addAddress() bool {
 			link.Command = p.holder(p.allocated.Message)
 		case v1alpha1.ReasonAddressConflict: // announced all the same, or see below
 			link.Command = p.removeFromHost()
+		}
+		if slices.ContainsFunc(p.pools(), p.isExternal) {
+			link.Command = p.describeClaims()
 		}
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {

@@ -146,6 +146,8 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 		}
 	case v1alpha1.ReasonExhausted, v1alpha1.ReasonAddressOutsideSubnets:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
+	case v1alpha1.ReasonNoClaims, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
+		return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io", p.objects.Home())
 	case v1alpha1.ReasonSecretNotFound:
 		if peer := objects.Named(p.objects.Peers, name); peer != nil {
 			if namespace, secret, ok := strings.Cut(p.objects.PasswordOf(peer), "/"); ok {

@@ -52,6 +52,8 @@ type PoolOverview struct {
 	Reason string `json:"reason,omitempty"`
 	IPv4   Usage  `json:"ipv4"`
 	IPv6   Usage  `json:"ipv6"`
+	// External is set if a provider chooses the addresses, so that it is not known how many there are.
+	External bool `json:"external,omitempty"`
 }
 
 // Usage counts the addresses of a family in a pool.
@@ -232,7 +234,7 @@ func (v *overview) lacksTunnels(d *v1alpha1.L2Domain) bool {
 }
 
 func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
-	is := PoolOverview{Name: p.Name,
+	is := PoolOverview{Name: p.Name, External: p.Spec.ExternalPool != nil,
 		IPv4: Usage{p.Status.AssignedIPv4, p.Status.CoolingDownIPv4, p.Status.AvailableIPv4},
 		IPv6: Usage{p.Status.AssignedIPv6, p.Status.CoolingDownIPv6, p.Status.AvailableIPv6}}
 	is.State, is.Reason = v.judge("IPAddressPool", p.Name, p.Status.Conditions, acceptedAndReady(),

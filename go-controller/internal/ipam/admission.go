@@ -27,15 +27,18 @@ func (p *pool) priority() int {
 // nodes and routers do at the moment does not matter: the order of the pools changes only when an object is edited.
 func (pi *poolIndex) findAnnouncers(w *world.Snapshot) {
 	add := func(p *pool, services []world.Selector) {
-		if p != nil {
-			p.announcesAll = p.announcesAll || len(services) == 0
-			p.announces = append(p.announces, services...)
-		}
+		p.announcesAll = p.announcesAll || len(services) == 0
+		p.announces = append(p.announces, services...)
 	}
 	for _, d := range w.Domains {
 		for _, name := range d.Pools {
-			if len(d.Problems) == 0 {
-				add(pi.byName[name], d.Services)
+			p := pi.byName[name]
+			if len(d.Problems) > 0 || p == nil {
+				continue
+			}
+			add(p, d.Services)
+			for _, s := range d.Subnets {
+				p.subnets = append(p.subnets, s.Prefix)
 			}
 		}
 	}
@@ -47,6 +50,7 @@ func (pi *poolIndex) findAnnouncers(w *world.Snapshot) {
 		for _, p := range pi.pools {
 			if a.EveryPool || slices.Contains(a.Pools, p.Name) {
 				add(p, a.Services)
+				p.anySubnet = true
 			}
 		}
 	}

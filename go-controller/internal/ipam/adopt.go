@@ -116,6 +116,9 @@ func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
 	if why := st.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		return "address " + why
 	}
+	if p.External != nil {
+		return fmt.Sprintf("address %s is in external pool %q, whose provider chooses the addresses", a, p.Name)
+	}
 	return ""
 }
 

@@ -58,6 +58,11 @@ type PoolUsage struct {
 	Leases []world.Lease
 	// NextCooldownEnd is when the first cooldown ends and another pass is due. It is zero if there is no cooldown.
 	NextCooldownEnd time.Time
+	// External is set if a provider chooses the addresses. Then Capacity and Available are zero, and ClaimReason and
+	// ClaimMessage are why its claims are not fulfilled.
+	External     bool
+	ClaimReason  Reason
+	ClaimMessage string
 	// Problems are conflicts of this pool with other objects, in addition to the problems of the pool itself.
 	Problems []string
 	// Suspended is why no pool allocates new addresses.
@@ -98,6 +103,7 @@ func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
 	for i, s := range st.services {
 		a.record(s, a.allocator.allocate(i, owns[i], externals[i]))
 	}
+	st.keepClaims(w)
 	a.Pools = st.usage()
 	return a
 }

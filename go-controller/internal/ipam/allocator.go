@@ -106,6 +106,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			missing = al.reuseCooldownAddr(allocationRequest{service, own, *gets}, gets, pools, missing)
 			missing = al.share(service, own, gets, pools, missing)
 			drawn = al.choose(allocationRequest{service, own, *gets}, pools, missing, msgs)
+			al.provideAll(service, missing, &drawn, gets, msgs)
 		}
 	}
 	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
@@ -211,7 +212,7 @@ type allocationRequest struct {
 func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.Family,
 	msgs *messages) (chosen [2]*pool) {
 	for _, p := range pools {
-		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return p.freeList(f).free() == 0 })
+		lacks := slices.ContainsFunc(missing, func(f world.Family) bool { return !p.supplies(f) })
 		if !lacks && al.withinQuota(p, r.service, r.had, r.gets, len(missing)) {
 			for i := range missing {
 				chosen[i] = p
@@ -225,7 +226,7 @@ func (al *allocator) choose(r allocationRequest, pools []*pool, missing []world.
 			if chosen[0] == p {
 				n = 2
 			}
-			if p.freeList(f).free() > 0 && al.withinQuota(p, r.service, r.had, r.gets, n) {
+			if p.supplies(f) && al.withinQuota(p, r.service, r.had, r.gets, n) {
 				chosen[i] = p
 				break
 			}
@@ -244,10 +245,10 @@ func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) 
 	var counts []string
 	for _, p := range pools {
 		count := p.freeList(f).counts(p, f)
-		if p.freeList(f).free() > 0 {
+		if p.supplies(f) {
 			reason, count = ReasonQuotaExceeded, al.quotaMessage(p, s)
 		}
-		if p.freeList(f).size > 0 && !slices.Contains(counts, count) {
+		if (p.freeList(f).size > 0 || p.supplies(f)) && !slices.Contains(counts, count) {
 			counts = append(counts, count)
 		}
 	}
@@ -313,6 +314,9 @@ func (al *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
 	}
 	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
+	}
+	if al.unbacked(p, a) {
+		return al.unbackedMessage(p, s, a)
 	}
 	return "address " + al.unusable(p, a, s.Key)
 }

@@ -21,9 +21,10 @@ func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	a.allocator.services = append(a.allocator.services, s)
+	asked := a.allocator.claims.asked
 	o := a.allocator.allocate(len(a.allocator.services)-1, ownership{}, external{})
 	a.record(s, o)
-	return o, !a.allocator.cursorExhausted
+	return o, !a.allocator.cursorExhausted && a.allocator.claims.asked == asked
 }
 
 // Remove removes a Service that no longer exists. If it returns false, the Allocation is invalid: the addresses
@@ -54,7 +55,7 @@ func (st *state) release(addr netip.Addr, s *world.Service) bool {
 	first, taken := st.holder[addr]
 	p := st.poolOf(addr)
 	if !taken || st.services[first].Key != s.Key || st.sharers[addr] != nil || st.ineligible[claim{addr, first}] ||
-		p == nil ||
+		p == nil || p.External != nil ||
 		p.ReuseDelay > 0 {
 		return false
 	}

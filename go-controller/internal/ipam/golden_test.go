@@ -64,8 +64,18 @@ func text(a *ipam.Allocation) string {
 		if u.Suspended.Reason != "" {
 			fmt.Fprintf(&out, "  suspended: %s\n", u.Suspended.Message)
 		}
+		if u.ClaimReason != "" {
+			fmt.Fprintf(&out, "  claims: (%s) %s\n", u.ClaimReason, u.ClaimMessage)
+		}
 		for _, p := range u.Problems {
 			fmt.Fprintf(&out, "  problem: %s\n", p)
+		}
+	}
+	for _, c := range a.Claims() {
+		if c.InUse {
+			fmt.Fprintf(&out, "claim %s: in use\n", c.Name)
+		} else {
+			fmt.Fprintf(&out, "claim %s: for %s from %s of %s\n", c.Name, c.Service, c.Ref, c.Pool)
 		}
 	}
 	return out.String()

@@ -52,6 +52,10 @@ type pool struct {
 	// those that announce the addresses of some only.
 	announcesAll bool
 	announces    []world.Selector
+	// subnets are those of the L2Domains without errors that have the pool. anySubnet means that a BGPAdvertisement
+	// announces its addresses outside of them, too.
+	subnets   []netip.Prefix
+	anySubnet bool
 	// problems are the problems to report. unreported counts the others.
 	problems   []string
 	unreported int
@@ -86,6 +90,9 @@ func (p *pool) unavailableReason() (Reason, string) {
 
 // covers reports whether the pool's ranges, as written, contain the address.
 func (p *pool) covers(a netip.Addr) bool {
+	if p.External != nil {
+		return contains(p.Ranges, a)
+	}
 	return slices.ContainsFunc(p.Ranges, func(r netipx.IPRange) bool { return r.Contains(a) })
 }
 
@@ -95,7 +102,13 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 		reservationsByService: make(map[world.Key][]netip.Addr),
 		conflicts:             w.Conflicts, suspended: suspended(&w.Cluster),
 	}
+	provided := externalRanges(w)
 	for _, wp := range w.Pools {
+		if wp.External != nil {
+			own := *wp
+			own.Ranges = provided[wp.Name]
+			wp = &own
+		}
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
 		pi.pools = append(pi.pools, p)
 		pi.byName[wp.Name] = p
@@ -113,6 +126,9 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 	pi.allUses = foreignUses(w)
 	pi.addForeignUses(pi.allUses)
 	for _, p := range pi.pools {
+		if p.External != nil {
+			continue // no address is free: each belongs to a Service
+		}
 		kept := pi.addReservations(p)
 		for _, r := range kept {
 			if pi.usable(p, r.From()) {
@@ -137,7 +153,7 @@ func (pi *poolIndex) claimRanges(p *pool) []netipx.IPRange {
 		first, end := overlapping(pi.ranges, r)
 		for i := first; i < end; i++ {
 			if o := pi.owners[i]; o != p {
-				p.addProblem("addresses: %s belongs to pool %q, the older one", common(r, pi.ranges[i]), o.Name)
+				p.addProblem(p.field()+": %s belongs to pool %q, the older one", common(r, pi.ranges[i]), o.Name)
 			}
 		}
 		pieces := minus(r, pi.ranges)
@@ -167,7 +183,8 @@ func (pi *poolIndex) addForeignUses(all []foreignUse) {
 		}
 		first, end := overlapping(pi.ranges, res.IPRange)
 		for i := first; i < end; i++ {
-			pi.owners[i].addProblem("addresses: %s is %s and is not allocated", common(res.IPRange, pi.ranges[i]), res.String())
+			pi.owners[i].addProblem(pi.owners[i].field()+": %s is %s and is not allocated", common(res.IPRange, pi.ranges[i]),
+				res.String())
 		}
 	}
 	isNet := func(u foreignUse) bool { return u.From() != u.To() }

@@ -23,6 +23,8 @@ type quotas struct {
 	// listed are the addresses that a Service of a namespace has besides another one, through spec.externalIPs, or would
 	// have again after an edit, because its status still shows them.
 	listed map[addrInNamespace]bool
+	// waiting counts the addresses for which a namespace waits that a provider is to choose.
+	waiting map[quotaKey]int
 }
 
 // quotaKey identifies the usage of a pool by a namespace.
@@ -35,11 +37,14 @@ type addrInNamespace struct {
 
 func newQuotas() *quotas {
 	return &quotas{map[quotaKey]int{}, map[addrInNamespace]int{}, map[claim]bool{}, map[addrInNamespace]int{},
-		map[addrInNamespace]bool{}}
+		map[addrInNamespace]bool{}, map[quotaKey]int{}}
 }
 
-// of returns how many addresses of a pool a namespace has.
-func (q *quotas) of(p *pool, namespace string) int { return q.used[quotaKey{p.Name, namespace}] }
+// of returns how many addresses of a pool a namespace has, or waits for.
+func (q *quotas) of(p *pool, namespace string) int {
+	at := quotaKey{p.Name, namespace}
+	return q.used[at] + q.waiting[at]
+}
 
 // count counts a Service that has an address of a pool, which may have a quota.
 func (q *quotas) count(p *pool, a netip.Addr, namespace string) {
@@ -135,6 +140,10 @@ func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.
 func (st *state) quotaMessage(p *pool, s *world.Service) string {
-	return fmt.Sprintf("pool %q: namespace %q has %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
-		s.Key.Namespace, world.Count(st.quotas.of(p, s.Key.Namespace), "address"), p.Quota)
+	has := "has"
+	if st.quotas.waiting[quotaKey{p.Name, s.Key.Namespace}] > 0 {
+		has = "has or waits for"
+	}
+	return fmt.Sprintf("pool %q: namespace %q %s %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
+		s.Key.Namespace, has, world.Count(st.quotas.of(p, s.Key.Namespace), "address"), p.Quota)
 }

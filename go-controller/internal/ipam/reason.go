@@ -27,8 +27,14 @@ const (
 	ReasonAddressConflict    Reason = v1alpha1.ReasonAddressConflict
 	ReasonAddressInUse       Reason = v1alpha1.ReasonAddressInUse
 	ReasonAddressCoolingDown Reason = v1alpha1.ReasonAddressCoolingDown
+	ReasonClaimPending       Reason = v1alpha1.ReasonClaimPending
+	ReasonClaimRefused       Reason = v1alpha1.ReasonClaimRefused
+	ReasonClaimUnusable      Reason = v1alpha1.ReasonClaimUnusable
 	ReasonForeignAddress     Reason = v1alpha1.ReasonForeignAddress
 )
+
+// ReasonNoClaims is why an external pool gets no addresses at all.
+const ReasonNoClaims Reason = v1alpha1.ReasonNoClaims
 
 // Remarks on a Service that has an address.
 const (

@@ -98,7 +98,7 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 	subject := fmt.Sprintf("%s: address %s", by, a)
 	p := al.poolOf(a)
 	if p == nil {
-		return ReasonAddressNotInPool, subject + " is in no pool"
+		return ReasonAddressNotInPool, subject + " is in no pool" + al.unrequestable(s, a)
 	}
 	if s.RequestedPool != "" && s.RequestedPool != p.Name {
 		return ReasonAddressNotInPool, fmt.Sprintf("%s is in pool %q, but %s requests pool %q", subject, p.Name,
@@ -107,6 +107,10 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 	if !p.canAllocate() {
 		reason, message := p.unavailableReason()
 		return reason, subject + ": " + message
+	}
+	if p.External != nil && !al.taken(a) {
+		return ReasonAddressNotInPool, fmt.Sprintf("%s is in external pool %q, whose provider chooses the addresses: none "+
+			"can be requested", subject, p.Name)
 	}
 	return al.deny(service, p, a, by, true)
 }

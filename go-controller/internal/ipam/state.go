@@ -43,6 +43,7 @@ type state struct {
 	cooldownsByService map[world.Key][]netip.Addr
 	use                map[string]PoolUsage
 	quotas             *quotas
+	claims             *claimState
 	shardOf            func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
 	// unplaced is the counter for addresses in no shard.
@@ -82,6 +83,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		cooldownsByService: make(map[world.Key][]netip.Addr),
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotas:             newQuotas(),
+		claims:             newClaimState(w.Claims),
 		shardOf:            shardOf,
 	}
 	for a, key := range w.Leaving {
@@ -144,7 +146,7 @@ func (st *state) take(a netip.Addr, service int) {
 	s, p := st.services[service], st.poolOf(a)
 	reservedFor, kept := st.reservations[a]
 	usable := p != nil && st.usable(p, a)
-	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
+	if !usable || st.unbacked(p, a) || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
 		st.ineligible[claim{a, service}] = true
 	}
 	if p != nil {
@@ -168,7 +170,7 @@ func (st *state) take(a netip.Addr, service int) {
 	if p == nil {
 		return
 	}
-	if wasCoolingDown := st.endCooldown(a); usable && !kept && !wasCoolingDown {
+	if wasCoolingDown := st.endCooldown(a); usable && !kept && !wasCoolingDown && p.External == nil {
 		p.freeList(world.FamilyOf(a)).markUsed(a)
 	}
 	u := st.use[p.Name]
@@ -222,7 +224,8 @@ func (st *state) usage() map[string]PoolUsage {
 		if p.canAllocate() && st.suspended.Reason == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}
-		u.Leases = leases[p]
+		u.Leases, u.External = leases[p], p.External != nil
+		u.ClaimReason, u.ClaimMessage = st.claimUsage(p)
 		u.Problems, u.Suspended = p.problemMessages(), st.suspended
 		st.use[p.Name] = u
 	}

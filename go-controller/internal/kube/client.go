@@ -30,6 +30,10 @@ type Clients struct {
 	// FRR are those for the kinds of frr-k8s in FRRNamespace, or nil if it is not used.
 	FRR          *FRRClients
 	FRRNamespace string
+	// Dynamic is the client for Cluster API's kinds, whose versions differ among clusters. ClaimNamespace is the namespace
+	// of IPAddressClaims, the controller's own; empty if it creates none.
+	Dynamic        dynamic.Interface
+	ClaimNamespace string
 }
 
 // UseFRR adds clients for the kinds of frr-k8s in a namespace. An empty namespace adds none.
@@ -52,9 +56,9 @@ func (c *Clients) ReadFRR(config *rest.Config, namespace string) error {
 
 // NewClients returns clients for the API server of config. They use JSON.
 func NewClients(config *rest.Config) (*Clients, error) {
-	openShift, err := dynamic.NewForConfig(config)
+	others, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("client for OpenShift's kinds: %w", err)
+		return nil, fmt.Errorf("client for kinds of other projects: %w", err)
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -72,8 +76,9 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}
 	codec := runtime.NewParameterCodec(scheme)
 	return &Clients{
-		NetworkConfigs:   openShift.Resource(networkConfigs()),
-		NetworkOperators: openShift.Resource(networkOperators()),
+		Dynamic:          others,
+		NetworkConfigs:   others.Resource(networkConfigs()),
+		NetworkOperators: others.Resource(networkOperators()),
 		Pools: gentype.NewClientWithList("ipaddresspools", client, codec, "",
 			func() *v1alpha1.IPAddressPool { return &v1alpha1.IPAddressPool{} },
 			func() *v1alpha1.IPAddressPoolList { return &v1alpha1.IPAddressPoolList{} }),

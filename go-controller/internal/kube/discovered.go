@@ -21,13 +21,16 @@ import (
 
 // discovered watches objects while the API server has a kind of another project. Without the kind, nothing is read.
 type discovered struct {
-	kind  schema.GroupVersionResource
-	kinds discovery.ServerResourcesInterfaceWithContext
-	pause time.Duration
-	// open returns an informer for the objects. lost is called when the kind was removed, and changed when all objects
-	// have been read or the kind is known not to exist.
-	open          func() cache.Controller
+	// versions are the known versions of the kind. Of those that the API server has, the first is read.
+	versions []schema.GroupVersionResource
+	kinds    discovery.ServerResourcesInterfaceWithContext
+	pause    time.Duration
+	// open returns an informer for the objects. lost is called when the kind was removed, and before another version is
+	// read; changed when all objects have been read or the kind is known not to exist.
+	open          func(schema.GroupVersionResource) cache.Controller
 	lost, changed func()
+	// version is the version that is read, nil while the kind does not exist.
+	version atomic.Pointer[schema.GroupVersionResource]
 	// informer is the informer while the kind exists.
 	informer atomic.Pointer[cache.Controller]
 	// synced is closed once the objects have been read, or the kind is known not to exist.
@@ -37,9 +40,16 @@ type discovered struct {
 
 func newDiscovered(kube kubernetes.Interface, kind schema.GroupVersionResource, pause time.Duration,
 	open func() cache.Controller, lost, changed func()) *discovered {
+	return newDiscoveredVersions(kube, []schema.GroupVersionResource{kind}, pause,
+		func(schema.GroupVersionResource) cache.Controller { return open() }, lost, changed)
+}
+
+func newDiscoveredVersions(kube kubernetes.Interface, versions []schema.GroupVersionResource, pause time.Duration,
+	open func(schema.GroupVersionResource) cache.Controller, lost, changed func()) *discovered {
 	synced := make(chan struct{})
-	return &discovered{kind: kind, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()), pause: pause,
-		open: open, lost: lost, changed: changed, synced: synced, markSynced: sync.OnceFunc(func() { close(synced) })}
+	return &discovered{versions: versions, kinds: discovery.ToServerResourcesInterfaceWithContext(kube.Discovery()),
+		pause: pause, open: open, lost: lost, changed: changed, synced: synced,
+		markSynced: sync.OnceFunc(func() { close(synced) })}
 }
 
 // newDiscoveredNetwork watches the single object of one of OpenShift's kinds. set is called with the object, or nil if
@@ -53,7 +63,19 @@ func newDiscoveredNetwork(kube kubernetes.Interface, kind schema.GroupVersionRes
 	return newDiscovered(kube, kind, pause, open, func() { set(nil) }, func() {})
 }
 
-func (d *discovered) String() string { return d.kind.GroupResource().String() }
+func (d *discovered) String() string { return d.versions[0].GroupResource().String() }
+
+// refused returns the last error of the API server about a kind that exists, as ": " and its text; empty without one.
+func (d *discovered) refused() string {
+	if c := d.informer.Load(); c != nil {
+		if i, ok := (*c).(*informer); ok {
+			if why := i.refused.Load(); why != nil {
+				return ": " + *why
+			}
+		}
+	}
+	return ""
+}
 
 // absent reports whether the API server is known not to have the kind.
 func (d *discovered) absent() bool {
@@ -88,19 +110,20 @@ func (d *discovered) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		there, err := hasResource(ctx, d.kinds, d.kind)
+		served, there, err := d.served(ctx)
 		if err != nil {
 			klog.V(2).InfoS("Failed to discover APIs, will retry", "kind", d, "err", err)
 			timer.Reset(discoveryRetry)
 			continue
 		}
-		switch following := d.informer.Load() != nil; {
-		case there && !following:
-			stop = d.follow(ctx)
-		case !there && following:
+		if following := d.version.Load(); following != nil && (!there || served != *following) {
 			stop()
+			d.version.Store(nil)
 			d.informer.Store(nil)
 			d.lost()
+		}
+		if there && d.version.Load() == nil {
+			stop = d.follow(ctx, served)
 		}
 		if !there {
 			d.markSynced()
@@ -111,9 +134,10 @@ func (d *discovered) run(ctx context.Context) {
 }
 
 // follow watches the objects until the returned function is called, which waits for the informer to stop.
-func (d *discovered) follow(ctx context.Context) (stop func()) {
+func (d *discovered) follow(ctx context.Context, version schema.GroupVersionResource) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := d.open()
+	informer := d.open(version)
+	d.version.Store(&version)
 	d.informer.Store(&informer)
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
@@ -127,6 +151,16 @@ func (d *discovered) follow(ctx context.Context) (stop func()) {
 		cancel()
 		running.Wait()
 	}
+}
+
+// served returns the first known version that the API server has.
+func (d *discovered) served(ctx context.Context) (version schema.GroupVersionResource, there bool, err error) {
+	for _, version := range d.versions {
+		if there, err := hasResource(ctx, d.kinds, version); there || err != nil {
+			return version, there, err
+		}
+	}
+	return schema.GroupVersionResource{}, false, nil
 }
 
 func hasResource(ctx context.Context, kinds discovery.ServerResourcesInterfaceWithContext,

@@ -40,6 +40,7 @@ type Facts struct {
 	domains       map[string]*v1alpha1.L2Domain
 	bgp           bgpFacts
 	frr           frrFacts
+	claims        claimFacts
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
 	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
@@ -227,6 +228,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	}
 	w.Domains = f.resolved
 	f.addBGP(w)
+	w.Claims = f.readClaims()
 	return w, f.addLeaving(w)
 }
 

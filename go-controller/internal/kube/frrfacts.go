@@ -27,8 +27,8 @@ import (
 const (
 	// frrPause is the interval at which a controller checks whether the API server has the kinds of frr-k8s.
 	frrPause = 5 * time.Second
-	// frrSyncLatest is how long the first decision waits for the objects of frr-k8s. What needs no frr-k8s must not wait
-	// for one that cannot be read, but a restart must not report sessions as unknown for a moment, either.
+	// frrSyncLatest is how long the first decision waits for the objects of frr-k8s, and for claims. What needs none must
+	// not wait for those that cannot be read, but a restart must not report sessions as unknown for a moment, either.
 	frrSyncLatest = 10 * time.Second
 )
 
@@ -90,7 +90,7 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 // frrKinds returns all kinds that are read because frr-k8s is used.
 func (w *Watch) frrKinds() []*discovered {
 	if w.routeAdvertisements == nil {
-		return w.frr
+		return slices.Clip(w.frr)
 	}
 	return append(slices.Clip(w.frr), w.routeAdvertisements)
 }
@@ -113,11 +113,11 @@ func (s passwordSecrets) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(s.lister)
 }
 
-// waitForFRR waits until the objects of frr-k8s have been read, for a limited time.
-func (w *Watch) waitForFRR(ctx context.Context) {
+// waitForOthers waits until the objects of frr-k8s and the claims have been read, for a limited time.
+func (w *Watch) waitForOthers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, frrSyncLatest)
 	defer cancel()
-	for _, d := range w.frrKinds() {
+	for _, d := range append(w.frrKinds(), w.claimKinds()...) {
 		select {
 		case <-ctx.Done():
 			return
@@ -130,23 +130,16 @@ func (w *Watch) waitForFRR(ctx context.Context) {
 func (w *Watch) frrState() (missing, unread string) {
 	for _, d := range w.frr {
 		if d.absent() {
-			return fmt.Sprintf("the API server has no %s (%s): install frr-k8s, or set spec.backend: GoBGP", d.kind.Resource,
-				frr.GroupVersion()), ""
+			return fmt.Sprintf("the API server has no %s (%s): install frr-k8s, or set spec.backend: GoBGP",
+				d.versions[0].Resource, frr.GroupVersion()), ""
 		}
 	}
 	for _, d := range w.frr {
 		if d.hasSynced() {
 			continue
 		}
-		why := ""
-		if c := d.informer.Load(); c != nil {
-			if i, ok := (*c).(*informer); ok {
-				if refused := i.refused.Load(); refused != nil {
-					why = ": " + frr.Bounded(*refused)
-				}
-			}
-		}
-		return "", "the objects of frr-k8s have not been read (dist/manifests/components/frr-k8s grants that)" + why
+		return "", "the objects of frr-k8s have not been read (dist/manifests/components/frr-k8s grants that)" +
+			frr.Bounded(d.refused())
 	}
 	return "", ""
 }
@@ -166,8 +159,8 @@ func (f *Facts) frrChanged() {
 	}
 }
 
-// replaceFRR stores or removes a value, and wakes the controller.
-func (f *Facts) replaceFRR(change func() (relevant bool)) {
+// replaceFact stores or removes a value, and wakes the controller.
+func (f *Facts) replaceFact(change func() (relevant bool)) {
 	f.mu.Lock()
 	relevant := change()
 	if relevant {
@@ -180,7 +173,7 @@ func (f *Facts) replaceFRR(change func() (relevant bool)) {
 }
 
 func (f *Facts) setConfiguration(old, now *frr.Configuration) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		delete(f.frr.configurations, cmp.Or(now, old).Name)
 		if now != nil {
 			f.frr.configurations[now.Name] = now
@@ -192,7 +185,7 @@ func (f *Facts) setConfiguration(old, now *frr.Configuration) {
 }
 
 func (f *Facts) setFRRNode(old, now *frr.NodeState) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		was := f.frr.nodes[cmp.Or(now, old).Name]
 		delete(f.frr.nodes, cmp.Or(now, old).Name)
 		if now == nil {
@@ -205,7 +198,7 @@ func (f *Facts) setFRRNode(old, now *frr.NodeState) {
 }
 
 func (f *Facts) setFRRSession(old, now *frr.SessionState) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		name := cmp.Or(now, old).Name
 		was := f.frr.sessions[name]
 		delete(f.frr.sessions, name)
@@ -218,7 +211,7 @@ func (f *Facts) setFRRSession(old, now *frr.SessionState) {
 }
 
 func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		name := cmp.Or(now, old).Name
 		was, is := f.frr.passwords[name], ""
 		delete(f.frr.passwords, name)
@@ -236,7 +229,7 @@ func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
 }
 
 func (f *Facts) setRouteAdvertisements(old, now *frr.RouteAdvertisements) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		delete(f.frr.routeAdvertisements, cmp.Or(now, old).Name)
 		if now != nil {
 			f.frr.routeAdvertisements[now.Name] = now
@@ -247,7 +240,7 @@ func (f *Facts) setRouteAdvertisements(old, now *frr.RouteAdvertisements) {
 
 // forgetRouteAdvertisements removes all, when the kind was removed.
 func (f *Facts) forgetRouteAdvertisements() {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		clear(f.frr.routeAdvertisements)
 		return true
 	})
@@ -255,7 +248,7 @@ func (f *Facts) forgetRouteAdvertisements() {
 
 // SetFRRRefused stores why the API server refused the last writes, by peer.
 func (f *Facts) SetFRRRefused(refused map[string]string) {
-	f.replaceFRR(func() bool {
+	f.replaceFact(func() bool {
 		changed := !maps.Equal(f.frr.refused, refused)
 		f.frr.refused = refused
 		return changed

@@ -32,6 +32,8 @@ type Watch struct {
 	frr []*discovered
 	// routeAdvertisements are OVN-Kubernetes' kind, if frr-k8s is used. Only a finding depends on it.
 	routeAdvertisements *discovered
+	// claims and addresses are Cluster API's kinds; nil if they are not read.
+	claims, addresses *discovered
 }
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
@@ -44,6 +46,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	if ours.FRR != nil {
 		w.watchFRR(kube, ours, facts)
 	}
+	w.watchClaims(kube, ours, facts)
 	return w
 }
 
@@ -131,7 +134,7 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, o := range w.openShift {
 		running.Go(func() { o.run(ctx) })
 	}
-	for _, d := range w.frrKinds() {
+	for _, d := range append(w.frrKinds(), w.claimKinds()...) {
 		running.Go(func() { d.run(ctx) })
 	}
 	running.Wait()
@@ -151,7 +154,7 @@ func (w *Watch) WaitForSync(ctx context.Context) error {
 		case <-o.synced:
 		}
 	}
-	w.waitForFRR(ctx)
+	w.waitForOthers(ctx)
 	return nil
 }
 

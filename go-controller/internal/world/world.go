@@ -32,6 +32,8 @@ type Snapshot struct {
 	Communities map[string][]Finding
 	// Sessions are the BGP sessions that each node reports, by node and peer.
 	Sessions map[string]map[string]PeerSession
+	// Claims are the claims for addresses of external pools; nil where they are not read, as on nodes.
+	Claims *Claims
 	// FRR is what frr-k8s has and reports; nil if the controller uses none.
 	FRR *FRR
 	// ShardStates maps each shard that exists in OVN to its state in OVN.
@@ -150,6 +152,10 @@ type Pool struct {
 	// Leases record which Service had each address of a pool with a ReuseDelay at the last decision. A shared address
 	// has one lease per Service.
 	Leases []Lease
+	// External is the provider's pool from which the addresses come, nil for the addresses in Ranges. Ranges is empty
+	// then: the pool has the addresses of Services that have one from it according to their status, and those of its
+	// claims.
+	External *ExternalPool
 	// Problems are the reasons why this pool cannot assign addresses (field, value and what is wrong). It is empty if
 	// the pool is usable.
 	Problems []string
@@ -348,6 +354,8 @@ type Service struct {
 	// Given are the addresses that this controller assigned, according to the status (condition Allocated). Addresses
 	// in Assigned that are not in Given belong to another controller.
 	Given []netip.Addr
+	// GivenFrom are the names of the pools of Given according to the status, empty for those in no pool.
+	GivenFrom []string
 	// FromRequested are those of Given that, according to the status, came from RequestedPool. They stay if a pool is
 	// edited: the request is not newer than the address.
 	FromRequested []netip.Addr

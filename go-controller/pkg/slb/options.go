@@ -64,6 +64,9 @@ type Options struct {
 	MaxNamespaceBackends, MaxBackends int
 	// FRRK8sNamespace is the namespace of frr-k8s, for BGPPeers with backend FRRK8s. Empty means that frr-k8s is not used.
 	FRRK8sNamespace string
+	// Namespace is that of the controller, in which it creates IPAddressClaims for IPAddressPools with externalPool. Empty
+	// means that such pools get no addresses.
+	Namespace string
 	// Disabled switches service load balancers off: no address is allocated or announced. On OpenShift, the annotation on
 	// the network operator's Network takes precedence if it is present.
 	Disabled bool

@@ -86,6 +86,7 @@ func (o *Options) config() (controller.Config, error) {
 	}
 	clients, err := kube.NewClients(o.Config)
 	if err == nil {
+		clients.ClaimNamespace = o.Namespace
 		err = clients.UseFRR(o.Config, o.FRRK8sNamespace)
 	}
 	noDatabase := o.NetworkType != OpenShiftSDN && o.NB.Address == ""

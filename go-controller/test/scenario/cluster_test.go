@@ -27,6 +27,8 @@ type cluster struct {
 	server  *apiserver.Server
 	fabric  *fabric.Fabric
 	user    dynamic.Interface
+	// contract are the kinds of Cluster API's contract that the server has.
+	contract apiserver.Kinds
 	// interconnect is set if each node has its own zone.
 	interconnect bool
 	processes    []*process

@@ -20,7 +20,8 @@ type command struct {
 }
 
 func commands() []command {
-	return slices.Concat(clusterCommands(), frrCommands(), objectCommands(), shortCommands(), faultCommands(),
+	return slices.Concat(clusterCommands(), frrCommands(), providerCommands(), objectCommands(), shortCommands(),
+		faultCommands(),
 		showCommands(), explainCommands())
 }
 

@@ -184,6 +184,7 @@ func (c *cluster) startController(args []string) (*process, error) {
 	}
 	clients, err := kube.NewClients(config)
 	if err == nil {
+		clients.ClaimNamespace = home
 		err = clients.UseFRR(config, frrNamespace)
 	}
 	if err != nil {

@@ -38,6 +38,13 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 		Admission:       admission(p.Spec.ServiceAllocation, namespaces),
 		Problems:        problems(p.Validate()),
 	}
+	if x := p.Spec.ExternalPool; x != nil {
+		out.Ranges, out.External = nil, &world.ExternalPool{
+			PoolRef: world.PoolRef{APIGroup: x.APIGroup, Kind: x.Kind, Name: x.Name}, Family: world.IPv4}
+		if x.IPFamily == v1alpha1.IPv6 {
+			out.External.Family = world.IPv6
+		}
+	}
 	if p.Spec.QuotaPerNamespace != nil {
 		out.Quota = int(*p.Spec.QuotaPerNamespace)
 	}

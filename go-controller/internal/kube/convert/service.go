@@ -60,7 +60,6 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 		FamilyPolicy:    familyPolicy(s),
 		Assigned:        Assigned(s),
 		AssignedHosts:   AssignedHosts(s),
-		Given:           Given(s),
 		ListsPorts:      len(s.Status.LoadBalancer.Ingress) > 0 && len(s.Status.LoadBalancer.Ingress[0].Ports) > 0,
 		Contested:       contested(s),
 		NamesClass:      s.Spec.LoadBalancerClass != nil,
@@ -71,6 +70,7 @@ func Service(s *corev1.Service, endpoints []*world.Slice, o Options) (*world.Ser
 
 		HeldExternalIPs: HeldExternalIPs(s),
 	}}
+	r.out.Given, r.out.GivenFrom = listed(s, v1alpha1.ConditionAllocated)
 	r.readRequests()
 	r.readSourceRanges()
 	r.readKeepConnections()

@@ -2,7 +2,11 @@
 
 package convert
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+)
 
 // maxForeignText is the maximum length, in bytes, of a text of a node or a tenant. A node that is taken over writes its
 // reports and annotations, and a tenant those of Services. The text becomes part of messages about many objects, and of
@@ -27,3 +31,9 @@ func truncateValues[K comparable](texts map[K]string) {
 		texts[key] = Truncate(text, maxForeignText)
 	}
 }
+
+// maxBounded is the maximum length of a text of other projects in messages, in bytes.
+const maxBounded = 256
+
+// Bounded returns a text of another project, or of the API server about its objects, for messages.
+func Bounded(text string) string { return Truncate(printable.Line(text), maxBounded) }

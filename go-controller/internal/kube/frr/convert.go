@@ -11,18 +11,14 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // success is the result that frr-k8s writes if there is no error.
 const success = "success"
 
-// maxText is the maximum length of a text of frr-k8s in messages, in bytes.
-const maxText = 256
-
 // Bounded returns a text of frr-k8s, or of its webhook, for messages.
-func Bounded(text string) string { return convert.Truncate(printable.Line(text), maxText) }
+func Bounded(text string) string { return convert.Bounded(text) }
 
 // Read converts an FRRConfiguration.
 func Read(c *Configuration, nodes []*corev1.Node) *world.FRRConfiguration {

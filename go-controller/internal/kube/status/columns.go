@@ -37,7 +37,12 @@ func setColumn(field *string, text string) bool {
 	return changed
 }
 
-func poolColumn(o *v1alpha1.IPAddressPool) string { return column(o.Spec.Addresses, same) }
+func poolColumn(o *v1alpha1.IPAddressPool) string {
+	if x := o.Spec.ExternalPool; x != nil {
+		return x.Kind + "/" + x.Name
+	}
+	return column(o.Spec.Addresses, same)
+}
 
 func domainColumn(o *v1alpha1.L2Domain) string {
 	return column(o.Spec.Subnets, func(s v1alpha1.Subnet) string { return s.CIDR })

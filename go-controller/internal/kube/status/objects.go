@@ -91,10 +91,15 @@ func poolReady(disabled bool, problems []string, use ipam.PoolUsage, announced V
 	case disabled:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled,
 			"spec.disabled is true: the pool allocates no new addresses"}
-	case use.Available4 == 0 && use.Available6 == 0:
+	case use.ClaimReason != "":
+		return Verdict{metav1.ConditionFalse, string(use.ClaimReason), use.ClaimMessage}
+	case !use.External && use.Available4 == 0 && use.Available6 == 0:
 		return Verdict{metav1.ConditionFalse, v1alpha1.ReasonExhausted, exhausted(use)}
 	case announced.Status != metav1.ConditionTrue || announced.Reason != "":
 		return announced
+	}
+	if use.External {
+		return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "the provider of spec.externalPool chooses the addresses"}
 	}
 	return Verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, "addresses are available"}
 }

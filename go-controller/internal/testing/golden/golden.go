@@ -19,6 +19,10 @@
 //	now             the time (RFC 3339)
 //	conflicts       lines "ADDRESS MAC NODE TIME" (RFC 3339): addresses that a host outside of the cluster answers for
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service that is no longer served
+//	claims          lines "UID POOL ADDRESS", "UID POOL pending" (both may end with "deleting"), "UID POOL refused TEXT",
+//	                "UID POOL broken TEXT" or "UID POOL uncreated TEXT": the IPAddressClaim of the Service with a UID
+//	                for an external pool; "none"; or "missing TEXT" if claims cannot be read. Without the file they are
+//	                not known, as on nodes
 //	foreign         lines "NAMESPACE/NAME": the status is another controller's; all others are ours
 //	want            the decision as text
 //
@@ -144,6 +148,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			c.World.Now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(f.Data)))
 		case "conflicts":
 			err = eachLine(f.Data, c.conflict)
+		case "claims":
+			err = eachLine(f.Data, c.claim)
 		case "foreign":
 			err = eachLine(f.Data, c.foreign)
 		case "leaving":

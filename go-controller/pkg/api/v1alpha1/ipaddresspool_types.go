@@ -41,17 +41,35 @@ type IPAddressPoolList struct {
 	Items []IPAddressPool `json:"items"`
 }
 
-// IPAddressPoolSpec defines the addresses of the pool and the Services to which they may be allocated.
+// IPAddressPoolSpec defines the addresses of the pool and the Services to which they may be allocated. A pool has
+// either addresses or an externalPool.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.externalPool)",message="a pool needs addresses or an externalPool"
+// +kubebuilder:validation:XValidation:rule="!has(self.addresses) || !has(self.externalPool)",message="addresses and externalPool exclude each other: keep one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPool) || !has(self.exclude)",message="exclude excludes externalPool, whose provider chooses the addresses"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPool) || !has(self.reservations)",message="reservations excludes externalPool, whose provider chooses the addresses"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPool) || !has(self.reuseDelay)",message="reuseDelay excludes externalPool, whose provider chooses the addresses"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPool) || !(has(self.avoidBuggyIPs) && self.avoidBuggyIPs)",message="avoidBuggyIPs excludes externalPool, whose provider chooses the addresses"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPool) || !(has(self.externalIPs) && self.externalIPs)",message="externalIPs excludes externalPool, whose provider chooses the addresses"
 type IPAddressPoolSpec struct {
 	// addresses are the addresses of the pool: CIDRs (10.50.0.0/24), ranges (10.50.0.100-10.50.0.199) and single
 	// addresses. IPv4 and IPv6 may be mixed. Entries must not overlap each other or the entries of another pool. Every
 	// address of a CIDR can be allocated, including the first and the last; see avoidBuggyIPs and exclude.
 	//
-	// +required
+	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	Addresses []AddressRange `json:"addresses"`
+	Addresses []AddressRange `json:"addresses,omitempty"`
+
+	// externalPool is the pool of an address management provider from which the addresses come, by Cluster API's contract
+	// (ipam.cluster.x-k8s.io). The controller creates an IPAddressClaim in its own namespace for each address that a
+	// Service needs, and deletes it when no Service has the address any more. Exactly one of addresses and externalPool is
+	// set. The provider chooses the addresses: exclude, reservations, reuseDelay, avoidBuggyIPs and externalIPs must be
+	// absent, and Services cannot request an address of the pool.
+	//
+	// +optional
+	ExternalPool *ExternalPool `json:"externalPool,omitempty"`
 
 	// exclude lists addresses of the pool that are never allocated, in the same formats as addresses. Each entry must
 	// lie inside one entry of addresses.
@@ -134,6 +152,54 @@ type IPAddressPoolSpec struct {
 	Sharing SharingScope `json:"sharing,omitempty"`
 }
 
+// ExternalPool refers to a pool of an address management provider. A namespaced pool is in the namespace of the
+// controller.
+type ExternalPool struct {
+	// apiGroup is the API group of the provider's kind, for example ipam.cluster.x-k8s.io or ipam.metal3.io.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",messageExpression="self + ' is no API group'"
+	APIGroup string `json:"apiGroup"`
+
+	// kind is the provider's kind, for example InClusterIPPool, GlobalInClusterIPPool or IPPool.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$')",messageExpression="self + ' is no kind'"
+	Kind string `json:"kind"`
+
+	// name is the name of the provider's pool.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",messageExpression="self + ' is no name of an object'"
+	Name string `json:"name"`
+
+	// ipFamily is the family of the addresses of the provider's pool. A claim cannot name a family, so a pool has one.
+	// Services with both families get the other one from another pool. Defaults to IPv4.
+	//
+	// +optional
+	// +kubebuilder:default=IPv4
+	IPFamily IPFamily `json:"ipFamily,omitempty"`
+}
+
+// IPFamily is an address family, as in spec.ipFamilies of Services.
+//
+// +kubebuilder:validation:Enum=IPv4;IPv6
+type IPFamily string
+
+// Address families.
+const (
+	// IPv4 is the family of IPv4 addresses.
+	IPv4 IPFamily = "IPv4"
+	// IPv6 is the family of IPv6 addresses.
+	IPv6 IPFamily = "IPv6"
+)
+
 // SharingScope defines whether Services in different namespaces may share an address.
 //
 // +kubebuilder:validation:Enum=Namespace;Cluster
@@ -211,7 +277,7 @@ type Reservation struct {
 // IPAddressPoolStatus is the most recently observed status of an IPAddressPool.
 type IPAddressPoolStatus struct {
 	// addresses are spec.addresses as text for kubectl get, which prints lists as JSON: the first entries, and how many
-	// follow, for example "10.50.0.0/24, fd00:50::/64 and 3 more".
+	// follow, for example "10.50.0.0/24, fd00:50::/64 and 3 more". With an externalPool, it is its kind and name.
 	//
 	// +optional
 	Addresses string `json:"addresses,omitempty"`
@@ -226,13 +292,14 @@ type IPAddressPoolStatus struct {
 	// +optional
 	AssignedIPv6 int64 `json:"assignedIPv6"`
 
-	// availableIPv4 is the number of IPv4 addresses that can still be allocated.
+	// availableIPv4 is the number of IPv4 addresses that can still be allocated. With an externalPool, only the provider
+	// knows, and it is 0.
 	//
 	// +optional
 	AvailableIPv4 int64 `json:"availableIPv4"`
 
 	// availableIPv6 is the number of IPv6 addresses that can still be allocated, at most 9223372036854775807 regardless
-	// of the size of the pool.
+	// of the size of the pool, and 0 with an externalPool.
 	//
 	// +optional
 	AvailableIPv6 int64 `json:"availableIPv6"`

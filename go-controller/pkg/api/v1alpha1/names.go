@@ -69,7 +69,8 @@ const (
 	AnnotationProbed = "slb.k8s.ovn.org/probed"
 )
 
-// Annotations of agents. Through them the controller and a node's agent communicate, with interconnect (`ovnkube-slb node
+// Annotations of agents. Through them the controller and a node's agent communicate, with interconnect (`ovnkube-slb
+// node
 // --enable-l2`) and with OpenShift SDN (`ovnkube-slb node --enable-sdn`).
 const (
 	// AnnotationVIPs on a Node is written by the controller. It is a JSON list of the addresses that the node holds:
@@ -110,3 +111,18 @@ const AnnotationDrain = "slb.k8s.ovn.org/drain"
 // request is over when status.move has the state Completed or Failed, after at most 30 seconds. From then on the
 // annotation has no effect, whatever happens to the node, and may be removed.
 const AnnotationMove = "slb.k8s.ovn.org/move"
+
+// Labels, annotation and finalizer of the IPAddressClaims (ipam.cluster.x-k8s.io) that the controller creates in its
+// own namespace for pools with an externalPool.
+const (
+	// LabelServiceUID marks a claim as this project's. The value is the UID of the Service that needs the address.
+	LabelServiceUID = "slb.k8s.ovn.org/service-uid"
+	// LabelServiceNamespace is the namespace of that Service.
+	LabelServiceNamespace = "slb.k8s.ovn.org/service-namespace"
+	// LabelServiceName is the name of that Service.
+	LabelServiceName = "slb.k8s.ovn.org/service-name"
+	// AnnotationIPAddressPool is the name of the IPAddressPool for which the claim is.
+	AnnotationIPAddressPool = "slb.k8s.ovn.org/ip-address-pool"
+	// FinalizerClaim keeps the claim until no Service has its address any more.
+	FinalizerClaim = "slb.k8s.ovn.org/address-in-use"
+)

@@ -68,6 +68,16 @@ const (
 	// ReasonAddressNotInPool (False): no pool contains the requested address, or the requested pool does not contain
 	// it.
 	ReasonAddressNotInPool = "AddressNotInPool"
+	// ReasonClaimPending (False): the provider of an external pool has not fulfilled the IPAddressClaim in the message
+	// yet, or the claim cannot be created.
+	ReasonClaimPending = "ClaimPending"
+	// ReasonClaimRefused (False): the provider of an external pool refuses the IPAddressClaim in the message (its
+	// condition Ready is False). Also a reason of pools (Ready=False).
+	ReasonClaimRefused = "ClaimRefused"
+	// ReasonClaimUnusable (False): the address with which the provider of an external pool fulfilled the IPAddressClaim in
+	// the message cannot be allocated: it is no unicast address of the pool's family, another pool or Service has it, it
+	// is in no subnet of the L2Domain, and so on. Also a reason of pools (Ready=False).
+	ReasonClaimUnusable = "ClaimUnusable"
 	// ReasonForeignAddress (False): another controller wrote an address to the status that no pool would allocate: it
 	// is in no pool, excluded, the address of a node or a next hop, and so on; or it wrote a host name. The status is
 	// not changed and nothing in it is announced. The Service gets no address until it is cleared or
@@ -79,8 +89,9 @@ const (
 	ReasonInvalidRequest = "InvalidRequest"
 	// ReasonAddressRetained (True): the address is kept although its pool would no longer allocate it: the pool no
 	// longer contains it, excludes it, does not serve the Service, is disabled, invalid or deleted, or another pool has
-	// its range now, and the Service requested the former one. The address is released when the Service is recreated, or,
-	// one of spec.externalIPs, when the Service no longer lists it.
+	// its range now, and the Service requested the former one. Or the IPAddressClaim of the address is gone, is being
+	// deleted, or has another one. The address is released when the Service is recreated, or, one of spec.externalIPs,
+	// when the Service no longer lists it.
 	ReasonAddressRetained = "AddressRetained"
 )
 
@@ -178,6 +189,9 @@ const (
 	ReasonDisabled = "Disabled"
 	// ReasonExhausted (Ready=False): all addresses of the pool are in use or in cooldown.
 	ReasonExhausted = "Exhausted"
+	// ReasonNoClaims (Ready=False), on pools with an externalPool: the API server has no IPAddressClaims, or the
+	// controller cannot read or write them.
+	ReasonNoClaims = "NoClaims"
 	// ReasonNoPools (Ready=False): the object has no pool: no pool exists, or older objects have them.
 	ReasonNoPools = "NoPools"
 	// ReasonGatewaysDraining (Ready=True): the object works, but a planned outage was announced for all of its

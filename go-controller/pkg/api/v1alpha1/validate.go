@@ -4,10 +4,12 @@ package v1alpha1
 
 import (
 	"net/netip"
+	"regexp"
 	"time"
 
 	"go4.org/netipx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -27,8 +29,11 @@ const (
 func (p *IPAddressPool) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
-	if len(p.Spec.Addresses) == 0 {
-		errs = append(errs, field.Required(spec.Child("addresses"), "a pool without addresses gives none"))
+	switch {
+	case p.Spec.ExternalPool != nil:
+		errs = append(errs, p.Spec.validateExternal(spec)...)
+	case len(p.Spec.Addresses) == 0:
+		errs = append(errs, field.Required(spec.Child("addresses"), "a pool needs addresses or an externalPool"))
 	}
 	addresses := read(&errs, spec.Child("addresses"), p.Spec.Addresses)
 	for i, a := range addresses {
@@ -60,6 +65,41 @@ func (p *IPAddressPool) Validate() field.ErrorList {
 	}
 	return errs
 }
+
+// validateExternal checks a pool whose addresses a provider chooses.
+func (s *IPAddressPoolSpec) validateExternal(spec *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.Addresses) > 0 {
+		errs = append(errs, field.Forbidden(spec.Child("addresses"), "excludes externalPool: keep one of them"))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"exclude", len(s.Exclude) > 0}, {"reservations", len(s.Reservations) > 0}, {"reuseDelay", s.ReuseDelay != nil},
+		{"avoidBuggyIPs", s.AvoidBuggyIPs}, {"externalIPs", s.ExternalIPs}} {
+		if f.set {
+			errs = append(errs, field.Forbidden(spec.Child(f.name),
+				"excludes externalPool, whose provider chooses the addresses"))
+		}
+	}
+	at, x := spec.Child("externalPool"), s.ExternalPool
+	for _, why := range validation.IsDNS1123Subdomain(x.APIGroup) {
+		errs = append(errs, field.Invalid(at.Child("apiGroup"), x.APIGroup, "is no API group: "+why))
+	}
+	if !kindName.MatchString(x.Kind) || len(x.Kind) > validation.DNS1123LabelMaxLength {
+		errs = append(errs, field.Invalid(at.Child("kind"), x.Kind, "is no kind"))
+	}
+	for _, why := range validation.IsDNS1123Subdomain(x.Name) {
+		errs = append(errs, field.Invalid(at.Child("name"), x.Name, "is no name of an object: "+why))
+	}
+	if f := x.IPFamily; f != "" && f != IPv4 && f != IPv6 {
+		errs = append(errs, field.NotSupported(at.Child("ipFamily"), f, []IPFamily{IPv4, IPv6}))
+	}
+	return errs
+}
+
+// kindName matches the names of kinds that Cluster API's contract accepts.
+var kindName = regexp.MustCompile(`^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
 
 func (s *IPAddressPoolSpec) validateReservations(path *field.Path, addresses []entry) field.ErrorList {
 	var errs field.ErrorList

@@ -65,7 +65,9 @@ func TestCustomObjectsAreDefaultedPrunedAndValidated(t *testing.T) {
 			`strict decoding error: unknown field "spec.unknown"`: {"addresses": []any{"10.60.0.1"}, "unknown": "x"},
 			`IPAddressPool.slb.k8s.ovn.org "lan" is invalid: spec.addresses[0]: Invalid value: "10.60.0.300": `: {
 				"addresses": []any{"10.60.0.300"}},
-			`spec.addresses: Required value`: {},
+			`spec: Invalid value: a pool needs addresses or an externalPool`: {},
+			`spec.externalPool.kind: Required value`: {
+				"externalPool": map[string]any{"apiGroup": "example.org", "name": "a"}},
 		} {
 			_, err := pools(c).Create(t.Context(), pool(spec), metav1.CreateOptions{FieldValidation: "Strict"})
 			if err == nil || !strings.Contains(err.Error(), text) {

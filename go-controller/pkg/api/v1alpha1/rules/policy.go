@@ -39,8 +39,8 @@ func writePolicy(path string) error {
 				"expression": "oldObject == null || object.spec != oldObject.spec",
 			}},
 			"variables": []any{
-				variable("mine", entries("object.spec.addresses")),
-				variable("theirs", entries("params.spec.addresses")),
+				variable("mine", entries("object.spec.?addresses.orValue([])")),
+				variable("theirs", entries("params.spec.?addresses.orValue([])")),
 				variable("excluded", "("+entries("object.spec.?exclude.orValue([])")+")\n+ ("+
 					entries("params.spec.?exclude.orValue([])")+")"),
 				variable("shared", expand(`

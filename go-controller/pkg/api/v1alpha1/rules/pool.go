@@ -28,8 +28,8 @@ func ordered(field string) rule {
 func disjoint() rule {
 	return rule{
 		field: ".addresses",
-		rule: let("es", entries("self.addresses"), expand(`es.all(x, es.all(y, x == y || !$overlap))`,
-			"overlap", overlap("x", "y"))),
+		rule: "!has(self.addresses) || " + let("es", entries("self.addresses"), expand(
+			`es.all(x, es.all(y, x == y || !$overlap))`, "overlap", overlap("x", "y"))),
 		message: "'these overlap: ' + " + let("es", entries("self.addresses"), expand(`
 es.filter(x, es.exists(y, x != y && $overlap)).map(x, $written).join(', ')`,
 			"overlap", overlap("x", "y"), "written", written("x"))),
@@ -41,7 +41,7 @@ es.filter(x, es.exists(y, x != y && $overlap)).map(x, $written).join(', ')`,
 func excludeInside() rule {
 	return rule{
 		field: ".exclude",
-		rule: "!has(self.exclude) || " + let("es", entries("self.addresses"),
+		rule: "!has(self.exclude) || !has(self.addresses) || " + let("es", entries("self.addresses"),
 			expand(`$excluded.all(x, es.exists(e, $within))`, "excluded", entries("self.exclude"), "within", within("x", "e"))),
 		message: let("es", entries("self.addresses"), let("xs", entries("self.exclude"), expand(`
 xs.filter(x, !es.exists(e, $within)).map(x, $written).join(', ')`,
@@ -54,7 +54,7 @@ xs.filter(x, !es.exists(e, $within)).map(x, $written).join(', ')`,
 func reservedInside() rule {
 	return rule{
 		field: ".reservations",
-		rule: "!has(self.reservations) || " + let("es", entries("self.addresses"), expand(`
+		rule: "!has(self.reservations) || !has(self.addresses) || " + let("es", entries("self.addresses"), expand(`
 self.reservations.all(r, $reserved.all(x, es.exists(e, $within)))`,
 			"reserved", entries("r.addresses"), "within", within("x", "e"))),
 		message: let("es", entries("self.addresses"),
