@@ -72,7 +72,7 @@ func New(discriminator uint32, settings Settings, now time.Time) *Session {
 		my: discriminator, settings: settings.bounded(), random: rand.New(rand.NewPCG(uint64(discriminator), 0)),
 		state: Down, since: now, remote: unknownRemote(),
 	}
-	s.retime()
+	s.updateIntervals()
 	s.sent, s.share = now.Add(-s.interval()), 1
 	return s
 }
@@ -102,7 +102,7 @@ func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
 	}
 	switch {
 	case s.state == AdminDown:
-		return s.speak(now, false)
+		return s.nextPacket(now, false)
 	case p.State == AdminDown && s.state != Down:
 		s.become(now, Down, NeighborSignaledDown)
 	case s.state == Down && p.State == Down:
@@ -112,7 +112,7 @@ func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
 	case s.state == Up && p.State == Down:
 		s.become(now, Down, NeighborSignaledDown)
 	}
-	return s.speak(now, p.Poll)
+	return s.nextPacket(now, p.Poll)
 }
 
 // Wake does what is due: it returns the next packet, or declares a silent peer down.
@@ -123,7 +123,7 @@ func (s *Session) Wake(now time.Time) (p Packet, send bool) {
 			s.become(now, Down, DetectionTimeExpired)
 		}
 	}
-	return s.speak(now, false)
+	return s.nextPacket(now, false)
 }
 
 // Deadline returns when Wake is due; the zero time if not before the next packet is received.
@@ -141,8 +141,8 @@ func (s *Session) Deadline() time.Time {
 // Configure changes the settings. The peer is informed of new intervals by a poll sequence.
 func (s *Session) Configure(now time.Time, settings Settings) (p Packet, send bool) {
 	s.settings = settings.bounded()
-	s.retime()
-	return s.speak(now, false)
+	s.updateIntervals()
+	return s.nextPacket(now, false)
 }
 
 // Disable keeps the session in AdminDown (section 6.8.16) until Enable.
@@ -150,7 +150,7 @@ func (s *Session) Disable(now time.Time) (p Packet, send bool) {
 	if s.state != AdminDown {
 		s.become(now, AdminDown, AdministrativelyDown)
 	}
-	return s.speak(now, false)
+	return s.nextPacket(now, false)
 }
 
 // Enable undoes Disable.
@@ -158,7 +158,7 @@ func (s *Session) Enable(now time.Time) (p Packet, send bool) {
 	if s.state == AdminDown {
 		s.become(now, Down, NoDiagnostic)
 	}
-	return s.speak(now, false)
+	return s.nextPacket(now, false)
 }
 
 func (s *Session) become(now time.Time, state State, why Diagnostic) {
@@ -166,11 +166,11 @@ func (s *Session) become(now time.Time, state State, why Diagnostic) {
 		s.failures++
 	}
 	s.state, s.diagnostic, s.since = state, why, now
-	s.retime()
+	s.updateIntervals()
 }
 
-// retime sets the intervals to send to the peer from the settings and the state (section 6.8.3).
-func (s *Session) retime() {
+// updateIntervals sets the intervals to send to the peer from the settings and the state (section 6.8.3).
+func (s *Session) updateIntervals() {
 	transmit, receive := s.settings.Transmit, s.settings.Receive
 	if s.state != Up {
 		transmit = max(transmit, slow)
@@ -226,8 +226,8 @@ func (s *Session) silent() bool {
 	return s.settings.Passive && !s.remote.known() || s.remote.receive == 0 || demand
 }
 
-// speak returns the packet to send now, if there is one.
-func (s *Session) speak(now time.Time, final bool) (Packet, bool) {
+// nextPacket returns the packet to send now, if there is one.
+func (s *Session) nextPacket(now time.Time, final bool) (Packet, bool) {
 	p := Packet{
 		State: s.state, Diagnostic: s.diagnostic, Multiplier: s.settings.Multiplier,
 		My: s.my, Your: s.remote.discriminator, Transmit: s.transmit.sent, Receive: s.receive.sent,

@@ -96,10 +96,10 @@ func (s *frrSurvey) notSent(ads []*world.Advertisement, a netip.Addr) string {
 	return ""
 }
 
-// judge lets a session count only if its node runs a route of the address: otherwise it is as if it were not
-// established, for the reason that is known.
-func (s *frrSurvey) judge(made *Advertisers, session *world.PeerSession, node string, p *world.Peer, a netip.Addr,
-	local bool, ads []*world.Advertisement, applies func(*world.Advertisement) bool) {
+// requireRunningRoute lets a session count only if its node runs a route of the address: otherwise it is as if it were
+// not established, for the reason that is known.
+func (s *frrSurvey) requireRunningRoute(made *Advertisers, session *world.PeerSession, node string, p *world.Peer,
+	a netip.Addr, local bool, ads []*world.Advertisement, applies func(*world.Advertisement) bool) {
 	if session.Unknown {
 		return
 	}

@@ -135,7 +135,7 @@ func advertisersText(w *world.Snapshot, l *bgp.Layout) string {
 				fmt.Fprintf(&out, "%s %s: taken %v\n", s.Key, a, survey.Takes(s, a))
 				continue
 			}
-			fmt.Fprintf(&out, "%s %s: advertised by %v to %v, idle %v", s.Key, a, r.Nodes, r.Peers, r.Idle)
+			fmt.Fprintf(&out, "%s %s: advertised by %v to %v, idle %v", s.Key, a, r.Nodes, r.Peers, r.NotAdvertising)
 			if r.Problem != "" {
 				fmt.Fprintf(&out, " (%s)", r.Problem)
 			}

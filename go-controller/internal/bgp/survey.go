@@ -16,7 +16,7 @@ import (
 type Advertisers struct {
 	// Nodes are the nodes that advertise the address now. Idle are those that should, but have no session that carries
 	// it. Both are sorted.
-	Nodes, Idle []string
+	Nodes, NotAdvertising []string
 	// Without are the peers to which nodes among Nodes should advertise the address and do not, sorted, by node.
 	Without map[string][]string
 	// Peers receive the route, sorted.
@@ -134,9 +134,9 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 		return &Advertisers{GatewayUnknown: true}
 	}
 	if !s.LocalPolicy {
-		return r.work(usable, a, nil)
+		return r.computeAdvertisers(usable, a, nil)
 	}
-	return r.work(usable, a, r.endpointNodes(s, f))
+	return r.computeAdvertisers(usable, a, r.endpointNodes(s, f))
 }
 
 // NextHops returns the next hops with which nodes advertise an address of a Service, sorted. The zero Addr stands for
@@ -189,10 +189,10 @@ func unspecified(f world.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// work computes the Advertisers of an address for a set of advertisements. They are those of all addresses of its
-// family with these advertisements, except with peers whose sessions frr-k8s has: it reports each route. If local is
-// not nil, only these nodes announce the advertisements whose next hop is the node.
-func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
+// computeAdvertisers computes the Advertisers of an address for a set of advertisements. They are those of all
+// addresses of its family with these advertisements, except with peers whose sessions frr-k8s has: it reports each
+// route. If local is not nil, only these nodes announce the advertisements whose next hop is the node.
+func (r *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
 	f := world.FamilyOf(a)
 	key := f.String() + r.frr.key(ads, a, local != nil)
 	for _, ad := range ads {
@@ -223,7 +223,7 @@ func (r *Survey) work(ads []*world.Advertisement, a netip.Addr, local *nodeList)
 			continue
 		}
 		if !does {
-			made.Idle = append(made.Idle, n.Name)
+			made.NotAdvertising = append(made.NotAdvertising, n.Name)
 			continue
 		}
 		made.Without[n.Name] = without
@@ -251,7 +251,7 @@ func (r *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertise
 		}
 		session := r.layout.world.Sessions[n.Name][p.Name]
 		if p.FRRK8s {
-			r.frr.judge(made, &session, n.Name, p, a, local != nil, ads, applies)
+			r.frr.requireRunningRoute(made, &session, n.Name, p, a, local != nil, ads, applies)
 		}
 		if made.add(n, p, f, session) {
 			does = true

@@ -82,13 +82,13 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 	case len(r.Nodes) > 0:
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
-		if lacking := slices.Concat(r.Idle, slices.Sorted(maps.Keys(r.Without))); len(lacking) > 0 {
+		if lacking := slices.Concat(r.NotAdvertising, slices.Sorted(maps.Keys(r.Without))); len(lacking) > 0 {
 			down, without := p.down(r, lacking), "without a session"
 			if r.NotNegotiated != 0 {
 				without = "without a session that carries " + r.NotNegotiated.String()
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
-			link.Message += "; " + without + ": " + joined(withoutSession(r.Idle, r.Without)) + ": " + down.Message
+			link.Message += "; " + without + ": " + joined(withoutSession(r.NotAdvertising, r.Without)) + ": " + down.Message
 		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.maybeDead(n) != "" }); at >= 0 {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, lookAt(r.Nodes[at])
 			if !slices.ContainsFunc(r.Nodes, func(n string) bool { return p.maybeDead(n) == "" }) && bad == Broken {
@@ -103,17 +103,17 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
 		}
-	case len(r.Idle) == 0:
+	case len(r.NotAdvertising) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey)
 	default:
-		link = p.down(r, r.Idle)
+		link = p.down(r, r.NotAdvertising)
 		link.State = bad
 		if (r.Unknown || r.FRRReason == v1alpha1.ReasonProgramming) && bad == Broken {
 			link.State = Unknown
 		}
 		by := ""
-		if len(r.Idle) > 1 {
-			by, link.Object = " by "+joined(r.Idle), joined(r.Idle)
+		if len(r.NotAdvertising) > 1 {
+			by, link.Object = " by "+joined(r.NotAdvertising), joined(r.NotAdvertising)
 		}
 		link.Message = fmt.Sprintf("%s is not advertised%s: %s", a, by, link.Message)
 	}

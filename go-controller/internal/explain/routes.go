@@ -48,7 +48,7 @@ func Routes(o *objects.Objects, now time.Time) []Route {
 			}
 			r := Route{Address: a, Service: s.Key.String(), NotWithdrawn: survey.Overdue(s, a)}
 			if by := survey.Of(s, a); by != nil {
-				r.Nodes, r.Idle, r.Peers = slices.Clone(by.Nodes), slices.Clone(by.Idle), slices.Clone(by.Peers)
+				r.Nodes, r.Idle, r.Peers = slices.Clone(by.Nodes), slices.Clone(by.NotAdvertising), slices.Clone(by.Peers)
 				r.Without = maps.Clone(by.Without)
 				for _, hop := range survey.NextHops(s, a) {
 					r.NextHops = append(r.NextHops, nextHopText(hop))

@@ -51,7 +51,7 @@ func TestFaultsClearAfterStablePeriod(t *testing.T) {
 func TestHealthTracker(t *testing.T) {
 	const gone, hangs = "is not running", "has not answered"
 	const absent, crashed, silent, answered = unixctl.Absent, unixctl.Crashed, unixctl.Silent, unixctl.Answered
-	type beat = unixctl.Heartbeat
+	type beat = unixctl.ProbeResult
 	for name, c := range map[string]struct {
 		pulses []beat // one per 500 ms
 		want   string

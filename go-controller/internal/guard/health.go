@@ -28,7 +28,7 @@ type healthTracker struct {
 }
 
 // observe records a heartbeat and returns the fault, or an empty string.
-func (v *healthTracker) observe(now time.Time, p unixctl.Heartbeat) string {
+func (v *healthTracker) observe(now time.Time, p unixctl.ProbeResult) string {
 	if v.lastReply.IsZero() || p == unixctl.Answered {
 		v.lastReply = now
 	}

@@ -74,7 +74,7 @@ func (e *Events) service(before, after *corev1.Service) {
 	if !waits {
 		e.queue.cancel(about.UID)
 	}
-	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNews(was, is)) {
+	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNewReason(was, is)) {
 		failed := event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message}
 		if waits {
 			e.queue.addLater(failed)
@@ -102,10 +102,10 @@ func (e *Events) allocatedAnother(about *corev1.ObjectReference, before, after *
 	}
 }
 
-// isNews reports whether a Service that was not announced is not announced for another reason: kubectl describe shows
-// Events of a Service, and no conditions. Each new Service waits for its endpoints, and other Events are about its
-// address.
-func isNews(was, is *metav1.Condition) bool {
+// isNewReason reports whether a Service that was not announced is not announced for another reason: kubectl describe
+// shows Events of a Service, and no conditions. Each new Service waits for its endpoints, and other Events are about
+// its address.
+func isNewReason(was, is *metav1.Condition) bool {
 	switch is.Reason {
 	case v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNotAllocated, v1alpha1.ReasonAddressConflict:
 		return false

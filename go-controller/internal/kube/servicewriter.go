@@ -59,8 +59,8 @@ type ServiceWriter struct {
 	// open are the keys whose statuses may differ from the desired ones, and sent the writes without an answer.
 	open map[world.Key]bool
 	sent map[world.Key]sentAddrs
-	// told is what Unsettled has returned last and still holds or is shown.
-	told map[world.Key][]netip.Addr
+	// lastUnsettled is what Unsettled has returned last and still holds or is shown.
+	lastUnsettled map[world.Key][]netip.Addr
 }
 
 // NewServiceWriter returns a writer that compares with the objects in facts.

@@ -46,7 +46,7 @@ func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
 			w.addUnsettled(out, key)
 		}
 	}
-	w.told = maps.Clone(out)
+	w.lastUnsettled = maps.Clone(out)
 	return out
 }
 
@@ -65,11 +65,11 @@ func (w *ServiceWriter) addUnsettled(out map[world.Key][]netip.Addr, key world.K
 func (w *ServiceWriter) wakeForFreed(keys ...world.Key) {
 	w.mu.Lock()
 	if len(keys) == 0 {
-		keys = slices.Collect(maps.Keys(w.told))
+		keys = slices.Collect(maps.Keys(w.lastUnsettled))
 	}
 	freed := false
 	for _, key := range keys {
-		was := w.told[key]
+		was := w.lastUnsettled[key]
 		if len(was) == 0 {
 			continue
 		}
@@ -82,9 +82,9 @@ func (w *ServiceWriter) wakeForFreed(keys ...world.Key) {
 		may := world.AddrSet(has)
 		if slices.ContainsFunc(was, func(a netip.Addr) bool { return !may(a) }) {
 			freed = true
-			delete(w.told, key)
+			delete(w.lastUnsettled, key)
 		} else if _, sent := w.sent[key]; !w.open[key] && !sent {
-			delete(w.told, key)
+			delete(w.lastUnsettled, key)
 		}
 	}
 	w.mu.Unlock()

@@ -93,7 +93,7 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 			a.attachment = d.attachment(p.Shard.Domain, p.Addr)
 		}
 		if r := d.survey.Of(s, p.Addr); r != nil && d.survey.Takes(s, p.Addr) {
-			a.nodes = slices.DeleteFunc(slices.Concat(r.Nodes, r.Idle), func(n string) bool {
+			a.nodes = slices.DeleteFunc(slices.Concat(r.Nodes, r.NotAdvertising), func(n string) bool {
 				return d.whyNoSession(n, r.Peers...) != ""
 			})
 			slices.Sort(a.nodes)
@@ -125,8 +125,8 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 		return cmp.Or(d.whyNoSessions(), withoutEndpoint)
 	case r.GatewayUnknown:
 		return "its shard has no external address (nextHop: Gateway)"
-	case len(r.Idle) > 0:
-		return d.noDaemon[r.Idle[0]]
+	case len(r.NotAdvertising) > 0:
+		return d.noDaemon[r.NotAdvertising[0]]
 	}
 	return "no node can advertise it by BGP: check the nodeSelectors and peers of BGPPeers and BGPAdvertisements, " +
 		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"

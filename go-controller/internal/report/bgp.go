@@ -75,13 +75,13 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	case len(r.Nodes) > 0:
 		return advertisementState{text: fmt.Sprintf("advertised over BGP by %s to %s", named("node", r.Nodes),
 			named("BGPPeer", r.Peers))}
-	case len(r.Idle) == 0:
+	case len(r.NotAdvertising) == 0:
 		return advertisementState{v1alpha1.ReasonNoNodes,
 			"no node can advertise the address over BGP: check the nodeSelectors of BGPPeers and BGPAdvertisements, peers, " +
 				"address families, addresses of nodes, drained nodes and (externalTrafficPolicy: Local) endpoints"}
 	}
 	if r.FRRReason != "" && !r.Unknown {
-		text := fmt.Sprintf("FRR does not advertise the address: %s; %s", named("node", r.Idle), r.Problem)
+		text := fmt.Sprintf("FRR does not advertise the address: %s; %s", named("node", r.NotAdvertising), r.Problem)
 		return advertisementState{r.FRRReason, text}
 	}
 	reason, known, does := v1alpha1.ReasonNoSession, "be established", "is established"
@@ -89,10 +89,10 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 		reason, known, does = v1alpha1.ReasonNoNodes, "carry "+f.String(), "carries "+f.String()
 	}
 	if r.Unknown {
-		text := fmt.Sprintf("no BGP session is known to %s: %s; %s", known, named("node", r.Idle), r.Problem)
+		text := fmt.Sprintf("no BGP session is known to %s: %s; %s", known, named("node", r.NotAdvertising), r.Problem)
 		return advertisementState{v1alpha1.ReasonNodeSilent, text}
 	}
-	text := fmt.Sprintf("no BGP session %s, so the address is not advertised: %s", does, named("node", r.Idle))
+	text := fmt.Sprintf("no BGP session %s, so the address is not advertised: %s", does, named("node", r.NotAdvertising))
 	if r.Problem != "" {
 		text += "; " + r.Problem
 	}

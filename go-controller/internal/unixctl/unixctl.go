@@ -19,13 +19,13 @@ import (
 // probeTimeout is how long a daemon may take to answer a probe.
 const probeTimeout = 300 * time.Millisecond
 
-// Heartbeat is the result of one probe of a daemon. If there are several sockets, the greatest value counts: those left
-// behind by crashed processes are irrelevant if another one answers.
-type Heartbeat int
+// ProbeResult is the result of one probe of a daemon. If there are several sockets, the greatest value counts: those
+// left behind by crashed processes are irrelevant if another one answers.
+type ProbeResult int
 
 const (
 	// Absent means that there is no socket, because the daemon ended or never ran.
-	Absent Heartbeat = iota
+	Absent ProbeResult = iota
 	// Crashed means that a socket was left behind and no process listens on it.
 	Crashed
 	// Silent means that the daemon runs but does not answer in time.
@@ -50,7 +50,7 @@ func NewProber(pattern string) *Prober {
 }
 
 // Check requests the version of the daemon.
-func (p *Prober) Check(ctx context.Context) Heartbeat {
+func (p *Prober) Check(ctx context.Context) ProbeResult {
 	sockets, err := filepath.Glob(p.pattern)
 	if err != nil {
 		return Absent
@@ -62,7 +62,7 @@ func (p *Prober) Check(ctx context.Context) Heartbeat {
 	return sum
 }
 
-func (p *Prober) probe(ctx context.Context, socket string) Heartbeat {
+func (p *Prober) probe(ctx context.Context, socket string) ProbeResult {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	if conn := p.waiting[socket]; conn != nil {
@@ -87,7 +87,7 @@ func (p *Prober) probe(ctx context.Context, socket string) Heartbeat {
 }
 
 // awaitReply waits for the answer on a connection. If there is none yet, it keeps the connection for later.
-func (p *Prober) awaitReply(ctx context.Context, socket string, conn net.Conn) Heartbeat {
+func (p *Prober) awaitReply(ctx context.Context, socket string, conn net.Conn) ProbeResult {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetReadDeadline(deadline) // errors of the connection show when reading
 	}

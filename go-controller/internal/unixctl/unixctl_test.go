@@ -34,7 +34,7 @@ func TestHeartbeatOfRealDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
-	awaitHeartbeat := func(want Heartbeat) {
+	awaitHeartbeat := func(want ProbeResult) {
 		t.Helper()
 		await.NoError(t, fmt.Sprintf("the heartbeat is %d", want), func(ctx context.Context) error {
 			if got := daemons.Check(ctx); got != want {

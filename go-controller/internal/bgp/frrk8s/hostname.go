@@ -70,5 +70,6 @@ func (h *hostnames) problem(n *world.Node) string {
 	return ""
 }
 
-// alone reports whether a node shares its label with others, whose state must not affect objects of further nodes.
-func (h *hostnames) alone(node string) bool { return h.contested[h.labels[node]] }
+// sharesLabel reports whether a node shares its label with others, whose state must not affect objects of further
+// nodes.
+func (h *hostnames) sharesLabel(node string) bool { return h.contested[h.labels[node]] }

@@ -28,12 +28,12 @@ func TestLabelStandsForOneNode(t *testing.T) {
 		for range 2 {
 			h := newHostnames(listed)
 			for _, n := range nodes {
-				if owns := h.problem(n) == ""; owns != (n == nodes[0]) || !h.alone(n.Name) {
-					t.Errorf("%s: node %s owns the label: %t, alone: %t", name, n.Name, owns, h.alone(n.Name))
+				if owns := h.problem(n) == ""; owns != (n == nodes[0]) || !h.sharesLabel(n.Name) {
+					t.Errorf("%s: node %s owns the label: %t, alone: %t", name, n.Name, owns, h.sharesLabel(n.Name))
 				}
 			}
-			if h.problem(other) != "" || h.alone("other") {
-				t.Errorf("%s: %q, alone: %t", name, h.problem(other), h.alone("other"))
+			if h.problem(other) != "" || h.sharesLabel("other") {
+				t.Errorf("%s: %q, alone: %t", name, h.problem(other), h.sharesLabel("other"))
 			}
 			slices.Reverse(listed)
 		}

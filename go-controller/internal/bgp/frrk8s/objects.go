@@ -138,7 +138,7 @@ func (s *sets) routes(g bgp.Group, classOf map[string]*class) {
 // at adds a node to the cell for a key, and returns its content.
 func (s *sets) at(c *class, node, key string, leaving bool) *content {
 	id := cell{class: c, key: key, leaving: leaving}
-	if key == "" || s.hostnames.alone(node) {
+	if key == "" || s.hostnames.sharesLabel(node) {
 		id.place = "on-" + node
 	} else {
 		id.place = fmt.Sprintf("n%dof%d", bucketOf(node, s.buckets), s.buckets)

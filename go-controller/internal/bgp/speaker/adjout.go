@@ -35,9 +35,9 @@ type adjOut struct {
 	withdraw []netip.Prefix
 	announce []route
 	unended  Families
-	// flying is the number of routes of the batch that is being written. since is when the first batch of several began.
-	flying int
-	since  time.Time
+	// inFlight is the number of routes of the batch that is being written. since is when the first batch of several began.
+	inFlight int
+	since    time.Time
 	// counts are of what was written, encoded also of what is being written.
 	counts, encoded counts
 }
@@ -64,7 +64,7 @@ func (o *adjOut) start() {
 
 // idle reports whether there is nothing to send.
 func (o *adjOut) idle() bool {
-	return o.flying == 0 && len(o.withdraw) == 0 && len(o.announce) == 0 && o.unended == Families{}
+	return o.inFlight == 0 && len(o.withdraw) == 0 && len(o.announce) == 0 && o.unended == Families{}
 }
 
 // refresh sends all routes of families again.
@@ -119,7 +119,7 @@ func (o *adjOut) plan() error {
 		return cmp.Or(a.prefix.Addr().BitLen()-b.prefix.Addr().BitLen(), a.Compare(b.Attributes), a.prefix.Compare(b.prefix))
 	})
 	o.encoded.pending = len(o.announce) + len(refused) + uncarried
-	o.counts.pending = o.encoded.pending + o.flying
+	o.counts.pending = o.encoded.pending + o.inFlight
 	o.counts.needExtendedHop, o.encoded.needExtendedHop = needExtendedHop, needExtendedHop
 	return joined(refused)
 }
@@ -169,7 +169,7 @@ func (o *adjOut) next() (out []byte) {
 			o.has[r.prefix] = r.Attributes
 			delete(o.repeat, r.prefix)
 		}
-		o.flying, o.encoded.pending = o.flying+n, o.encoded.pending-n
+		o.inFlight, o.encoded.pending = o.inFlight+n, o.encoded.pending-n
 		out, o.announce = append(out, message...), o.announce[n:]
 	}
 	if len(o.withdraw) == 0 && len(o.announce) == 0 && len(out) <= batch-maxMessage {
@@ -189,4 +189,4 @@ func (o *adjOut) set(prefix netip.Prefix, by int) {
 }
 
 // written counts what next returned, which has been written.
-func (o *adjOut) written() { o.counts, o.flying = o.encoded, 0 }
+func (o *adjOut) written() { o.counts, o.inFlight = o.encoded, 0 }

@@ -67,9 +67,9 @@ func (p *peer) otherEnded(s socket) {
 	}
 }
 
-// giveWay ends the session if another speaker of the node failed to open one between the same addresses: the router
-// refuses it as long as it has ours. The other one may be FRR that was restarted, or whose path was lost.
-func (p *peer) giveWay(to target) {
+// yieldSession ends the session if another speaker of the node failed to open one between the same addresses: the
+// router refuses it as long as it has ours. The other one may be FRR that was restarted, or whose path was lost.
+func (p *peer) yieldSession(to target) {
 	for {
 		select {
 		case s := <-p.others:

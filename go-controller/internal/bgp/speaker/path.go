@@ -30,20 +30,20 @@ func (p *peer) handleBFD(n bgp.Neighbor) {
 		p.recordLoss(bfdDown().reason())
 		p.end("")
 	}
-	if is.Up && !was.Up && (p.pathFailed || waits) && p.hasten(n) {
+	if is.Up && !was.Up && (p.pathFailed || waits) && p.expediteDial(n) {
 		p.abandon()
 	}
 }
 
-// hasten brings the next attempt forward because the path works now, and reports whether it is due. BFD of a router can
-// go down and up with a few packets: one attempt per second is brought forward, and one per delay if sessions with the
-// router do not last although the path does.
-func (p *peer) hasten(n bgp.Neighbor) bool {
+// expediteDial brings the next attempt forward because the path works now, and reports whether it is due. BFD of a
+// router can go down and up with a few packets: one attempt per second is brought forward, and one per delay if
+// sessions with the router do not last although the path does.
+func (p *peer) expediteDial(n bgp.Neighbor) bool {
 	pause := maxRetryAfterBFD
 	if p.damping.short > 1 && !p.pathFailed {
 		pause = p.damping.delay(n.Connect, p.speaker.maxDelay)
 	}
-	now, next := time.Now(), p.hastened.Add(pause)
+	now, next := time.Now(), p.expedited.Add(pause)
 	if next.Before(now) {
 		next = now
 	}
@@ -53,7 +53,7 @@ func (p *peer) hasten(n bgp.Neighbor) bool {
 	if next.After(now) {
 		return false
 	}
-	p.hastened = now
+	p.expedited = now
 	return true
 }
 

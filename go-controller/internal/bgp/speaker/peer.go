@@ -48,8 +48,8 @@ type peer struct {
 	// retry is the earliest time of the next attempt to dial, or of the first one.
 	retry  time.Time
 	dialed bool
-	// hastened is when BFD brought an attempt forward last.
-	hastened time.Time
+	// expedited is when BFD brought an attempt forward last.
+	expedited time.Time
 	// withdrawAt is when the routes of a leaving session are withdrawn; zero if the peer has not received
 	// GRACEFUL_SHUTDOWN yet.
 	withdrawAt time.Time
@@ -174,7 +174,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.advertise(want.Routes) // A working session is kept although its peer can't be located now.
 		return 0
 	}
-	p.giveWay(to)
+	p.yieldSession(to)
 	var wait time.Duration
 	if p.session == nil {
 		wait = p.connect(ctx, to, want.Routes)

@@ -16,7 +16,7 @@ const (
 
 // send writes our messages until the session ends, and then the last NOTIFICATION.
 func (s *session) send(open []byte) {
-	why, intact := s.converse(open)
+	why, intact := s.writeMessages(open)
 	s.mu.Lock()
 	last := s.shutdown
 	s.mu.Unlock()
@@ -35,9 +35,9 @@ func (s *session) send(open []byte) {
 	s.limitReads()
 }
 
-// converse writes our messages except for the last NOTIFICATION. It returns why it ends, the zero reason if that is
-// known, and false if no message can follow.
-func (s *session) converse(open []byte) (why reason, intact bool) {
+// writeMessages writes our messages except for the last NOTIFICATION. It returns why it ends, the zero reason if that
+// is known, and false if no message can follow.
+func (s *session) writeMessages(open []byte) (why reason, intact bool) {
 	if why, ok := s.write(open); !ok {
 		return why, false
 	}

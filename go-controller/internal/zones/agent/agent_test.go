@@ -254,7 +254,7 @@ func TestNorthdFaults(t *testing.T) {
 	const idle = "ovn-northd does not translate changes"
 	var n northd
 	for i, step := range []struct {
-		heartbeat unixctl.Heartbeat
+		heartbeat unixctl.ProbeResult
 		waiting   time.Duration
 		want      string
 	}{

@@ -25,7 +25,7 @@ type northd struct {
 
 // observe records a heartbeat, and for how long nothing has been translated although changes wait. It returns true if
 // the fault has changed.
-func (n *northd) observe(h unixctl.Heartbeat, waiting time.Duration) bool {
+func (n *northd) observe(h unixctl.ProbeResult, waiting time.Duration) bool {
 	n.observed = n.observed || h != unixctl.Absent
 	var fault string
 	switch {
