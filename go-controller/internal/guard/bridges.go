@@ -41,7 +41,7 @@ type bridges struct {
 	control string
 	changed chan struct{}
 	report  func(map[string]convert.Localnet)
-	// reported is the last report, nil if there is none. failed is why the flows could not be read last time.
+	// reported is the last report, nil if there is none. lastError is why the flows could not be read last.
 	reported  map[string]convert.Localnet
 	lastError string
 	// read is when all flows were last read.

@@ -183,8 +183,10 @@ func (w *ClaimWriter) stillDue(c claimChange) bool {
 		return wanted != nil
 	case deleteClaim:
 		return w.want != nil && wanted == nil
+	case releaseClaim:
+		return w.want != nil && (wanted == nil || !wanted.InUse)
 	}
-	return w.want != nil && (wanted == nil || !wanted.InUse)
+	return false
 }
 
 func (w *ClaimWriter) change(ctx context.Context, c claimChange, namespace string) error {

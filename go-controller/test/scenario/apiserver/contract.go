@@ -38,7 +38,8 @@ spec:
                   type: object
                   required: [type, status, lastTransitionTime%[6]s]
                   properties: {type: {type: string}, status: {type: string}, reason: {type: string},
-                    message: {type: string}, severity: {type: string}, lastTransitionTime: {type: string, format: date-time}}
+                    message: {type: string}, severity: {type: string},
+                    lastTransitionTime: {type: string, format: date-time}}
 `
 
 // ContractKinds returns the kinds of Cluster API's contract in a version: v1beta1 or v1beta2.
