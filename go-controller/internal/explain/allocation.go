@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -315,7 +316,8 @@ func (p *path) addAddress() bool {
 	}
 	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
 	switch {
-	case p.allocated.Reason == v1alpha1.ReasonAddressRetained && !p.unread("ipaddresspools", "l2domains"):
+	case p.allocated.Reason == v1alpha1.ReasonAddressRetained && !p.unread("ipaddresspools", "l2domains") &&
+		slices.ContainsFunc(p.asked(), func(a netip.Addr) bool { return p.allocation.PoolOf(a) == "" }):
 		link.Message = "the Service keeps " + joined(text) // addRetained says why that is a weakness
 	case weakAllocation(p.allocated):
 		link.State, link.Reason = Warning, p.allocated.Reason
