@@ -62,16 +62,7 @@ func (w *ClaimWriter) Set(want []*world.WantedClaim, known bool) {
 
 // Run writes until the context ends.
 func (w *ClaimWriter) Run(ctx context.Context) {
-	pause := claimRetry
-	Rounds(ctx, w.wake, func() (rest, again time.Duration) {
-		if w.write(ctx) {
-			pause = claimRetry
-			return claimWritePause, 0
-		}
-		again = pause
-		pause = min(2*pause, claimMaxRetry)
-		return claimWritePause, again
-	})
+	writeRounds(ctx, w.wake, w.write, claimWritePause, claimRetry, claimMaxRetry)
 }
 
 // write performs one round of writes. It returns false if some failed.

@@ -60,16 +60,7 @@ func (w *FRRWriter) Set(want []frrk8s.Object, known bool) {
 
 // Run writes until the context ends.
 func (w *FRRWriter) Run(ctx context.Context) {
-	pause := frrWritePause
-	Rounds(ctx, w.wake, func() (rest, again time.Duration) {
-		if w.write(ctx) {
-			pause = frrWritePause
-			return frrWritePause, 0
-		}
-		again = pause
-		pause = min(2*pause, frrMaxPause)
-		return frrWritePause, again
-	})
+	writeRounds(ctx, w.wake, w.write, frrWritePause, frrWritePause, frrMaxPause)
 }
 
 // write performs one round of writes. It returns false if some failed.

@@ -32,3 +32,21 @@ func Rounds(ctx context.Context, wake <-chan struct{}, round func() (rest, again
 		}
 	}
 }
+
+// writeRounds calls write after each wakeup, with a rest of pause between two calls, until the context ends. While
+// write returns false, it is called again without a wakeup: after first, then each time after twice as long, up to
+// most.
+func writeRounds(
+	ctx context.Context, wake <-chan struct{}, write func(context.Context) bool, pause, first, most time.Duration,
+) {
+	retry := first
+	Rounds(ctx, wake, func() (rest, again time.Duration) {
+		if write(ctx) {
+			retry = first
+			return pause, 0
+		}
+		again = retry
+		retry = min(2*retry, most)
+		return pause, again
+	})
+}
