@@ -59,7 +59,7 @@ func (l *Lab) startDatabase(ctx context.Context, short, name, schema string, rem
 		args = append(args, "--remote="+remote)
 	}
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: name, Dir: dir, Netns: l.Netns(short), Args: args, Env: ovsEnv(dir), Nice: controlNice,
+		Name: name, Dir: dir, Netns: l.Netns(short), Args: args, Env: ovsEnv(dir), Nice: proc.Machine,
 		Ready: func(ctx context.Context) error {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 			if err != nil {
@@ -120,7 +120,7 @@ done`
 func (l *Lab) startNorthd(ctx context.Context, z zone) error {
 	dir := l.path(z.netns)
 	_, err := proc.Start(ctx, proc.Spec{
-		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: controlNice,
+		Name: northdName, Dir: dir, Netns: l.Netns(z.netns), Env: ovsEnv(dir), Nice: proc.Machine,
 		Args: []string{
 			"sh", "-c", monitorScript, "sh",
 			"ovn-northd", "--ovnnb-db=" + l.socket(z, nbName), "--ovnsb-db=" + l.socket(z, sbName),

@@ -24,10 +24,7 @@ const (
 	mp0          = "ovn-k8s-mp0"
 
 	controllerName = "ovn-controller"
-	// controlNice is the nice value of processes that compute flows. They yield to forwarding and take precedence over
-	// other processes of the machine.
-	controlNice  = proc.Foremost / 2
-	vswitchdName = "ovs-vswitchd"
+	vswitchdName   = "ovs-vswitchd"
 	// backtraceName is the log file of ovs-vswitchd. On a segmentation fault it writes its backtrace only there (lib/
 	// fatal-signal.c, send_backtrace_to_monitor), and otherwise nothing. All else is in its output.
 	backtraceName = "ovs-vswitchd.backtrace"
@@ -172,7 +169,7 @@ func (l *Lab) startController(ctx context.Context, n Node) error {
 		args = l.contained(n.Name, args...)
 	}
 	if _, err := proc.Start(ctx, proc.Spec{
-		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir), Nice: controlNice, Args: args,
+		Name: controllerName, Dir: dir, Netns: l.Netns(n.Name), Env: ovsEnv(dir), Nice: proc.Machine, Args: args,
 	}); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}

@@ -57,7 +57,8 @@ func (l *Lab) Exec(ctx context.Context, short string, args ...string) (string, e
 // [proc.Process.Log]. Most programs belong in the namespace "cen", where the API server is reachable. NBSocket works in
 // every namespace.
 func (l *Lab) Start(ctx context.Context, short, name string, env []string, args ...string) (*proc.Process, error) {
-	return proc.Start(ctx, proc.Spec{Name: name, Dir: l.path("started"), Netns: l.Netns(short), Args: args, Env: env})
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: l.path("started"), Netns: l.Netns(short), Args: args, Env: env,
+		Nice: proc.Machine})
 }
 
 // Probe is a client that runs in a namespace of the lab.

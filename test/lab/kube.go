@@ -89,7 +89,7 @@ func (l *Lab) StopControlPlane(ctx context.Context) (start func(context.Context)
 // startAgent starts the agent of all nodes. It runs outside of the namespaces, so that its mounts are visible
 // everywhere.
 func (l *Lab) startAgent(ctx context.Context) error {
-	_, err := proc.Start(ctx, proc.Spec{Name: agentName, Dir: l.Dir, Args: l.self(agentName),
+	_, err := proc.Start(ctx, proc.Spec{Name: agentName, Dir: l.Dir, Nice: proc.Machine, Args: l.self(agentName),
 		Env: []string{marker(l.Dir)}})
 	return err
 }

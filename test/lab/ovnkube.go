@@ -318,7 +318,7 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 		return err
 	}
 	_, err = proc.Start(ctx, proc.Spec{
-		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)),
+		Name: ovnkubeName, Dir: l.path(short), Netns: l.Netns(short), Env: ovsEnv(l.path(short)), Nice: proc.Machine,
 		Args: l.contained(short, slices.Concat(args, flags)...),
 	})
 	return err

@@ -65,7 +65,9 @@ func (l *Lab) StartController(ctx context.Context, controller string, flags ...s
 		"--k8s-service-cidrs=" + strings.Join(texts(serviceSubnets()), ","),
 		"--leader-elect", "--metrics-bind-address=" + MetricsAddress, "--healthz-bind-address=" + HealthAddress,
 	}, append(l.controllerDatabases(), flags...)...)
-	if _, err := l.Start(ctx, centralNetns, productName, nil, args...); err != nil {
+	_, err = proc.Start(ctx, proc.Spec{Name: productName, Dir: l.path("started"), Netns: l.Netns(centralNetns), Args: args,
+		Nice: proc.Machine, Restart: true})
+	if err != nil {
 		return err
 	}
 	return l.awaitReady(ctx, centralNetns, func() error {

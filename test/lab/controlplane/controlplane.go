@@ -46,8 +46,6 @@ type Config struct {
 	// APIServerArgs and ControllerManagerArgs are appended to the programs' arguments. If an argument is repeated, the
 	// last one takes effect.
 	APIServerArgs, ControllerManagerArgs []string
-	// Nice is the nice value of the processes (proc.Spec).
-	Nice int
 	// Progress receives lines about long steps. Nil discards them.
 	Progress io.Writer
 }

@@ -33,7 +33,7 @@ const (
 // later in its startup.
 func (c Config) specs(cp *ControlPlane) []proc.Spec {
 	spec := func(name string, args []string) proc.Spec {
-		return proc.Spec{Name: name, Dir: c.Dir, Nice: c.Nice, Args: append([]string{c.Bin.Path(name)}, args...)}
+		return proc.Spec{Name: name, Dir: c.Dir, Nice: proc.Machine, Args: append([]string{c.Bin.Path(name)}, args...)}
 	}
 	apiserver := spec(APIServerProcess, slices.Concat(c.apiServerArgs(), c.APIServerArgs))
 	apiserver.Ready = cp.ready

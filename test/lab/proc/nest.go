@@ -47,15 +47,14 @@ func nest(inside string) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	const first = Foremost / 2
-	cmd := exec.Command("nice", slices.Concat([]string{"-n", strconv.Itoa(first), self}, os.Args[1:])...)
+	cmd := exec.Command("nice", slices.Concat([]string{"-n", strconv.Itoa(Machine), self}, os.Args[1:])...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), inside+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
-	SetNice(cmd.Process.Pid, first)
+	SetNice(cmd.Process.Pid, Machine)
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM)
 	go func() {

@@ -31,6 +31,22 @@ const (
 // dead.
 const Foremost = -20
 
+// Machine is the nice value of all else that runs on machines of its own in a cluster: control plane, controller,
+// daemons of nodes. They yield to forwarding, and take precedence over a build beside them. All of them have the same:
+// an API server that waits for the processes that compute flows does not renew leases.
+const Machine = Foremost / 2
+
+// restarting runs a program again when it has ended with status 1, until it is terminated.
+const restarting = `trap 'told=yes; kill -TERM $child 2>/dev/null' TERM
+while :; do
+	"$@" & child=$!
+	[ -z "$told" ] || kill -TERM $child
+	wait $child; status=$?
+	while kill -0 $child 2>/dev/null; do wait $child; status=$?; done # a signal ends wait
+	[ -z "$told" ] && [ $status -eq 1 ] || exit $status
+	echo "exit status 1, starting it again"
+done`
+
 // Spec describes a process to run.
 type Spec struct {
 	// Name is unique within Dir and determines the files <Name>.proc (the record) and <Name>.log (standard output and
@@ -48,6 +64,9 @@ type Spec struct {
 	// Nice is its nice value, -20 to 19 (nice(2)). Processes that simulate hardware or other machines have lower values
 	// than other processes.
 	Nice int
+	// Restart runs the program again when it has ended with status 1, as a kubelet does: a controller that loses its
+	// lease ends that way. A panic has status 2. Terminate passes SIGTERM on to the program.
+	Restart bool
 	// Ready is called until it returns nil (package poll). If Ready is nil, the process is ready when started.
 	Ready func(ctx context.Context) error
 }
@@ -66,8 +85,11 @@ func (s Spec) validate() error {
 // those of the program.
 func (s Spec) command() *exec.Cmd {
 	args := s.Args
+	if s.Restart {
+		args = slices.Concat([]string{"sh", "-c", restarting, "sh"}, args)
+	}
 	if s.Netns != "" {
-		args = slices.Concat([]string{"ip", "netns", "exec", s.Netns}, s.Args)
+		args = slices.Concat([]string{"ip", "netns", "exec", s.Netns}, args)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = s.Dir

@@ -228,3 +228,37 @@ func TestLogSaysHowTheProcessEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestRestart(t *testing.T) {
+	for _, c := range []struct {
+		name, program, log string
+	}{
+		{"with status 1 again until another", "n=$(cat lives || echo 0); echo $((n+1)) >lives; echo life $n; " +
+			"[ $n -lt 2 ] || exit 2; exit 1", "life 0\n" + again + "life 1\n" + again + "life 2\n"},
+		{"told to end with status 1 not again", "trap 'echo told; exit 1' TERM; touch up; while :; do sleep 0.01; done",
+			"told\n"},
+		{"told to end at once", "touch up; exec sleep 60", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "lives"), []byte("0"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, Spec{Name: "web", Dir: dir, Restart: true, Args: []string{"sh", "-c", c.program}})
+			await.True(t, "the program is up, or has ended", func() bool {
+				_, err := os.Stat(filepath.Join(dir, "up"))
+				return err == nil || !p.Alive()
+			})
+			if err := p.Terminate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			log, err := os.ReadFile(p.Log())
+			if err != nil || !strings.HasPrefix(string(log), c.log) ||
+				strings.Count(string(log), again) != strings.Count(c.log, again) {
+				t.Errorf("log = %q, %v, want %q", log, err, c.log)
+			}
+		})
+	}
+}
+
+const again = "exit status 1, starting it again\n"

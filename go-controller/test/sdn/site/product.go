@@ -32,22 +32,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/poll"
 )
 
-// machineNice is the nice value of what runs on machines of its own in a cluster: the control plane, and each node's
-// daemons. With leases of 2 s, an API server that waits for a processor for a second ends the leader's term.
-const machineNice = proc.Foremost / 2
-
-// restarting runs a program again when it has ended with an error, as the kubelet does: a controller that loses its
-// lease ends with status 1. A panic has status 2 and ends this, too.
-const restarting = `while "$@"; [ $? -eq 1 ]; do :; done`
-
 // StartController starts a replica of the controller with the configuration of dist/manifests/sdn.
 func (s *Site) StartController(ctx context.Context, name string) (*proc.Process, error) {
 	kubeconfig, err := s.Plane.ServiceAccountKubeconfig(namespace, "ovnkube-slb")
 	if err != nil {
 		return nil, err
 	}
-	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Nice: machineNice, Args: []string{
-		"sh", "-c", restarting, "sh", s.Program, "controller",
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Nice: proc.Machine, Restart: true, Args: []string{
+		s.Program, "controller",
 		"--k8s-kubeconfig=" + kubeconfig, "--network-type=OpenShiftSDN",
 		"--leader-elect", "--leader-elect-identity=" + name, "--leader-elect-lease-duration=2s",
 		"--leader-elect-renew-deadline=1500ms", "--leader-elect-retry-period=400ms",
@@ -128,7 +120,7 @@ func (s *Site) StartDaemon(ctx context.Context, node, name, account string, flag
 	if err != nil {
 		return nil, err
 	}
-	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Netns: s.Netns(node), Nice: machineNice,
+	return proc.Start(ctx, proc.Spec{Name: name, Dir: s.Dir, Netns: s.Netns(node), Nice: proc.Machine,
 		Args: append([]string{s.Program, "node", "--k8s-kubeconfig=" + kubeconfig, "--node-name=" + node}, flags...)})
 }
 

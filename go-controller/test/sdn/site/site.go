@@ -74,7 +74,7 @@ func Build(ctx context.Context, o Options) (*Site, error) {
 		return nil, err
 	}
 	s.Plane, err = controlplane.Start(ctx, controlplane.Config{Dir: filepath.Join(o.Dir, "plane"),
-		Address: netip.MustParseAddr(apiServer), Nice: machineNice, Progress: o.Progress})
+		Address: netip.MustParseAddr(apiServer), Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
