@@ -127,6 +127,20 @@ func (c *conversion) warnOfDuplicates(ref string, p *v1alpha1.BGPPeer) {
 	}
 }
 
+// warnOfSameSegment names L2Domains of the cluster on the physical network and VLAN of a segment that becomes another one.
+func (c *conversion) warnOfSameSegment() {
+	for _, imported := range c.domains {
+		for _, d := range c.existing.domains {
+			if d.Name != imported.Name && d.Spec.PhysicalNetwork == imported.Spec.PhysicalNetwork &&
+				d.Spec.VLAN == imported.Spec.VLAN {
+				c.add(Warning, "segment "+imported.Name, "", "L2Domain %s of the cluster is on the same physicalNetwork and VLAN: "+
+					"each of the two has gateways of its own there. To have one, add the pools (%s) to spec.ipAddressPools of %[1]s, "+
+					"and import without this segment", d.Name, strings.Join(c.domainPools[imported.Name], ", "))
+			}
+		}
+	}
+}
+
 // checkExisting names pools that have addresses of pools of the cluster, pools that L2Domains of the cluster have
 // already, and the objects that stay as they are.
 func (c *conversion) checkExisting() {
@@ -152,6 +166,7 @@ func (c *conversion) checkExisting() {
 			}
 		}
 	}
+	c.warnOfSameSegment()
 	var kept []string
 	for _, name := range c.existing.names {
 		if kind, object, _ := strings.Cut(name, "/"); !c.isConverted(kind, object) {

@@ -9,6 +9,7 @@ import (
 
 	"go4.org/netipx"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -16,7 +17,7 @@ import (
 // checkServices compares the addresses that Services have, and the pools that they request, with the converted pools.
 // The controller adopts an address that a pool could have allocated, and leaves all others as they are.
 func (c *conversion) checkServices() {
-	services, adopted := 0, 0
+	services, adopted, ours := 0, 0, 0
 	holders := map[netip.Addr]*corev1.Service{}
 	list := slices.Clone(c.input.Services)
 	for _, s := range c.source.services {
@@ -32,6 +33,10 @@ func (c *conversion) checkServices() {
 			c.checkPoolRequest(ref, s)
 		}
 		if len(addrs) == 0 {
+			continue
+		}
+		if apimeta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAllocated) {
+			ours++
 			continue
 		}
 		services++
@@ -59,6 +64,9 @@ func (c *conversion) checkServices() {
 	if services > 0 {
 		c.add(Note, "", "", "%d of %d Services with addresses keep them: the controller adopts what a pool could have "+
 			"allocated", adopted, services)
+	}
+	if ours > 0 {
+		c.add(Note, "", "", "Services that have their addresses from pools of slb.k8s.ovn.org already: %d", ours)
 	}
 }
 
