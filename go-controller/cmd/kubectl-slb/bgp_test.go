@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +99,7 @@ No BGPAdvertisement selects an address of a Service.
 	}
 }
 
-// The list of routes is bounded, and begins with those that lack a session.
+// The list of routes is bounded, and begins with those that lack a session. Wide output and JSON have all.
 func TestRoutesAreBounded(t *testing.T) {
 	r := bgpReport{}
 	for i := range maxRoutes + 7 {
@@ -116,6 +118,12 @@ func TestRoutesAreBounded(t *testing.T) {
 	if r.printRoutes(&out, true); strings.Count(out.String(), "\n") != len(r.Routes)+1 ||
 		!strings.Contains(out.String(), "NEXT HOP\n") || strings.Count(out.String(), "192.0.2.11\n") != 1 {
 		t.Errorf("of all routes:\n%s", out.String())
+	}
+	out.Reset()
+	var all bgpReport
+	if _, err := (&output{format: formatJSON}).printAs(&out, r); err != nil || json.Unmarshal(out.Bytes(), &all) != nil ||
+		!slices.EqualFunc(all.Routes, r.Routes, func(a, b explain.Route) bool { return a.Service == b.Service }) {
+		t.Errorf("JSON has not all routes, or others: %v\n%s", err, out.String())
 	}
 }
 
