@@ -17,7 +17,7 @@ import (
 // large has 10,000 Services with 20 endpoints each, which nodes advertise to two peers.
 func large(nodes int) *world.Snapshot {
 	w := worldtest.Large(10_000, 20)
-	a := ipam.Allocate(w, nil, place.Compute(w).ShardOf)
+	a := ipam.Allocate(w, place.Compute(w).ShardOf)
 	for _, s := range w.Services {
 		s.Assigned, s.Given = a.Services[s.Key].Addrs, a.Services[s.Key].Addrs
 	}

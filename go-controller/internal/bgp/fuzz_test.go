@@ -21,7 +21,7 @@ import (
 // random returns a small snapshot in which peers and advertisements overlap.
 func random(data []byte) *world.Snapshot {
 	half := len(data) * 3 / 5
-	w, _ := worldtest.Random(worldtest.Source(data[:half]))
+	w := worldtest.Random(worldtest.Source(data[:half]))
 	s := worldtest.Source(data[half:])
 	some := func(prefix string, n int) []string {
 		var list []string

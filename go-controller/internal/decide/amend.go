@@ -190,7 +190,7 @@ func (st *State) change(d *Decision, key world.Key, c world.Change, least effect
 	}
 	e := st.replan(d, c.Is, least)
 	if shown && e != none {
-		delete(st.grants, key)
+		delete(st.overlay.grants, key)
 	}
 	return e
 }
@@ -232,8 +232,8 @@ func (st *State) add(d *Decision, s *world.Service) bool {
 		st.computeTopology(d)
 	}
 	if len(o.Addrs) > 0 {
-		st.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
-		st.addLeases(d, s.Key, o.Addrs)
+		st.overlay.grants[s.Key] = grant{uid: s.UID, addrs: o.Addrs}
+		st.overlay.addLeases(d, s.Key, o.Addrs)
 	}
 	return st.replan(d, s, complete) == complete
 }
@@ -248,7 +248,7 @@ func (st *State) remove(d *Decision, s *world.Service) bool {
 	if _, ok := d.budget.Replace(s.Key.Namespace, st.planned[s.Key].demand, plan.Demand{}); !ok {
 		return false
 	}
-	delete(st.grants, s.Key)
+	delete(st.overlay.grants, s.Key)
 	delete(st.planned, s.Key)
 	delete(st.probing.held, s.Key)
 	delete(d.Plans, s.Key)

@@ -28,7 +28,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 		for i := range choices {
 			choices[i] = byte(r.Uint32())
 		}
-		w, _ := worldtest.Random(choices)
+		w := worldtest.Random(choices)
 		all := w.Services
 		for _, s := range all {
 			s.Assigned, s.AssignedHosts = nil, nil
@@ -77,11 +77,14 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 	}
 }
 
+func (o *overlay) clone() overlay {
+	return overlay{grants: maps.Clone(o.grants), external: maps.Clone(o.external), leases: maps.Clone(o.leases)}
+}
+
 // same compares an amended decision with a full one, and returns the state after that.
 func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) State {
 	t.Helper()
-	twin := State{grants: maps.Clone(m.grants), external: maps.Clone(m.external), leases: maps.Clone(m.leases),
-		probing: m.probing, planned: map[world.Key]plannedService{}}
+	twin := State{overlay: m.overlay.clone(), probing: m.probing, planned: map[world.Key]plannedService{}}
 	twin.probing.requests = maps.Clone(m.probing.requests)
 	for key, p := range m.planned {
 		twin.planned[key] = plannedService{vips: p.vips} // they may have been announced
@@ -103,7 +106,7 @@ func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) State {
 	if d := cmp.Diff(want.Plans, got.Plans, what); d != "" {
 		t.Errorf("plans (-anew +amended):\n%s", d)
 	}
-	if d := cmp.Diff(twin.grants, m.grants, what, cmp.AllowUnexported(grant{}),
+	if d := cmp.Diff(twin.overlay.grants, m.overlay.grants, what, cmp.AllowUnexported(grant{}),
 		cmpopts.IgnoreFields(grant{}, "since")); d != "" {
 		t.Errorf("grants (-anew +amended):\n%s", d)
 	}

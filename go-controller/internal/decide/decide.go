@@ -4,7 +4,6 @@ package decide
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ type Decision struct {
 	budget    *plan.Budget
 	BGP       *bgp.Layout
 	refreshes refreshes
-	// grants are those of the State.
+	// grants are those of the overlay.
 	grants map[world.Key]grant
 	// Refreshed are the status refreshes that start with this pass.
 	Refreshed []Refresh
@@ -45,12 +44,8 @@ type Decision struct {
 
 // State is carried over from one pass to the next. The zero value is that of a process that has decided nothing yet.
 type State struct {
-	// grants are granted addresses that the API server does not show yet.
-	grants map[world.Key]grant
-	// external are the addresses in spec.externalIPs that the last pass found to be held by the Service.
-	external map[world.Key]grant
-	// leases are the leases of the pools with a ReuseDelay. They are newer than those in the pools' statuses.
-	leases map[string][]world.Lease
+	// overlay is what the statuses of objects do not show yet.
+	overlay overlay
 	// planned holds the plans of the last pass and their inputs.
 	planned map[world.Key]plannedService
 	// reachability is that of the last pass. The pointer stays the same as long as the value is equal.
@@ -58,54 +53,6 @@ type State struct {
 	// probing tracks the new addresses that guards are asked to probe.
 	probing   probing
 	refreshes refreshes
-	// ordinals are those of the last pass. They are newer than those in the domains' statuses.
-	ordinals map[world.ShardID]int
-	// moves are the requests to move shards of the last pass, by domain.
-	moves map[string]move
-}
-
-// grant records the addresses granted to a Service while its status showed different ones. It may be granted none.
-type grant struct {
-	uid   string
-	addrs []netip.Addr
-	// replaced are the addresses that the status showed, and hosts its host names.
-	replaced []netip.Addr
-	hosts    []string
-	// late are addresses that were granted before, and that a write on its way may still show: the last maxLate.
-	late [][]netip.Addr
-	// since is the time of the first pass with the grant, by the clock of this process. It is zero if there was none yet,
-	// after Amend.
-	since time.Time
-}
-
-// isCurrent reports whether a grant is still being written, given the addresses in the status. If the status shows any
-// other addresses, another client wrote them first, and they are the Service's addresses. Otherwise two controllers
-// that run at the same time would overwrite each other indefinitely.
-func (g *grant) isCurrent(shown []netip.Addr) bool {
-	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced) ||
-		slices.ContainsFunc(g.late, func(addrs []netip.Addr) bool { return slices.Equal(shown, addrs) })
-}
-
-// maxLate is how many earlier grants are remembered. One write of a Service is on its way at a time.
-const maxLate = 16
-
-// follow adds what is known of the grant before. unsettled are the addresses that may still be written.
-func (g *grant) follow(last grant, unsettled []netip.Addr) {
-	if last.uid != g.uid {
-		return
-	}
-	g.late = last.late
-	if slices.Equal(last.addrs, g.addrs) {
-		if !last.since.IsZero() {
-			g.since = last.since
-		}
-		return
-	}
-	settled := func(a netip.Addr) bool { return !slices.Contains(unsettled, a) }
-	if !slices.ContainsFunc(last.addrs, settled) {
-		g.late = append(slices.Clone(g.late), last.addrs)
-		g.late = g.late[max(0, len(g.late)-maxLate):]
-	}
 }
 
 type plannedService struct {
@@ -130,15 +77,13 @@ func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}}
 
 // Decide computes every decision for a snapshot.
 func (st *State) Decide(w *world.Snapshot) *Decision {
-	w = st.withMoves(st.withOrdinals(st.withLeases(w)))
+	w = st.overlay.onto(w)
 	layout := place.Compute(w)
-	w = st.withExternal(st.probing.accept(w, layout))
+	w = st.probing.accept(w, layout)
 	d := &Decision{World: w, Layout: layout}
-	d.Allocation = ipam.Allocate(w, st.held(w), d.Layout.ShardOf)
-	st.saveGrants(w, d.Allocation)
-	d.grants = st.grants
-	st.saveExternal(w, d.Allocation)
-	st.saveLeases(w, d.Allocation)
+	d.Allocation = ipam.Allocate(w, d.Layout.ShardOf)
+	st.overlay.record(w, d.Allocation)
+	d.grants = st.overlay.grants
 	d.Placements = d.Layout.Place(w, d.Allocation, st.holdUnprobed(d))
 	st.computeTopology(d)
 	if reachability := plan.NewReachability(w); !reachability.Equal(st.reachability) {
@@ -151,7 +96,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.refreshes = st.refreshes
 	d.Refreshed, d.Due = st.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, st.saveMoves(w, layout), firstCooldownEnd(d.Allocation), d.firstZoneWaitEnd())
+	d.Due = world.Earliest(d.Due, st.overlay.recordMoves(w, layout), firstCooldownEnd(d.Allocation), d.firstZoneWaitEnd())
 	st.computeProbes(d)
 	d.Ignored = st.probing.newlyIgnored
 	if st.planned == nil {
@@ -197,89 +142,13 @@ func (st *State) computeTopology(d *Decision) {
 	if !d.Layout.Interconnect {
 		return
 	}
-	st.ordinals = map[world.ShardID]int{}
-	for _, domain := range d.Topology.Domains {
-		for _, s := range domain.Shards {
-			if len(s.Anchors) > 0 {
-				st.ordinals[s.ID] = s.Ordinal
-			}
-		}
-	}
-	d.World.Ordinals = st.ordinals
-}
-
-// withOrdinals returns the snapshot with the ordinals that shards have: those of the last pass or, in the first one,
-// those in the domains' statuses. A later status may be older than the last pass.
-func (st *State) withOrdinals(w *world.Snapshot) *world.Snapshot {
-	out := *w
-	out.Ordinals = st.ordinals
-	if st.ordinals == nil {
-		out.Ordinals = map[world.ShardID]int{}
-		for _, d := range w.Domains {
-			for index, n := range d.Ordinals {
-				out.Ordinals[world.ShardID{Domain: d.Name, Index: index}] = n
-			}
-		}
-	}
-	return &out
+	d.World.Ordinals = st.overlay.recordOrdinals(d.Topology)
 }
 
 // Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.
 func (st *State) Planned(key world.Key) (*world.Service, bool) {
 	p, ok := st.planned[key]
 	return p.from, ok
-}
-
-// held returns the pending grants of Services that still exist.
-func (st *State) held(w *world.Snapshot) map[world.Key][]netip.Addr {
-	held := make(map[world.Key][]netip.Addr, len(st.grants))
-	for _, s := range w.Services {
-		if g, ok := st.grants[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.Assigned) &&
-			(len(s.AssignedHosts) == 0 || slices.Equal(s.AssignedHosts, g.hosts)) {
-			held[s.Key] = g.addrs
-		}
-	}
-	return held
-}
-
-func (st *State) saveGrants(w *world.Snapshot, a *ipam.Allocation) {
-	before := st.grants
-	st.grants = map[world.Key]grant{}
-	for _, s := range w.Services {
-		o := a.Services[s.Key]
-		if o.Foreign || slices.Equal(o.Addrs, s.Assigned) {
-			continue
-		}
-		g := grant{uid: s.UID, addrs: o.Addrs, replaced: s.Assigned, hosts: s.AssignedHosts, since: w.Now}
-		g.follow(before[s.Key], w.Unsettled[s.Key])
-		st.grants[s.Key] = g
-	}
-}
-
-// withExternal returns the snapshot with the external addresses that were found to be held by Services but that their
-// statuses do not show yet.
-func (st *State) withExternal(w *world.Snapshot) *world.Snapshot {
-	if len(st.external) == 0 {
-		return w
-	}
-	out := *w
-	out.HeldExternalIPs = make(map[world.Key][]netip.Addr, len(st.external))
-	for _, s := range w.Services {
-		if g, ok := st.external[s.Key]; ok && g.uid == s.UID && g.isCurrent(s.HeldExternalIPs) {
-			out.HeldExternalIPs[s.Key] = g.addrs
-		}
-	}
-	return &out
-}
-
-func (st *State) saveExternal(w *world.Snapshot, a *ipam.Allocation) {
-	st.external = map[world.Key]grant{}
-	for _, s := range w.Services {
-		own := a.Services[s.Key].HeldExternal
-		if !slices.Equal(own, s.HeldExternalIPs) {
-			st.external[s.Key] = grant{uid: s.UID, addrs: own, replaced: s.HeldExternalIPs}
-		}
-	}
 }
 
 // claims returns the demands of all Services, oldest first.

@@ -5,8 +5,9 @@
 // which new addresses guards probe first. It has no effects and no clock.
 //
 // Invariants:
-//   - A decision depends on the snapshot and on the State. The State keeps what the API server does not show yet, the
-//     probes in progress, the delays between status refreshes, and the last plans with their inputs.
+//   - A decision depends on the snapshot and on the State. The State keeps what the API server does not show yet (the
+//     overlay, laid over each snapshot before anything is decided), the probes in progress, the delays between status
+//     refreshes, and the last plans with their inputs.
 //   - Amend has the same result as a new decision about the whole snapshot, or returns false. AmendAll has that of a
 //     decision about the changes that it applies, and reports Incomplete if others are missing. Property tests check
 //     this.

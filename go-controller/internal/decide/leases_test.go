@@ -63,8 +63,8 @@ func TestLeasesNotSeenYetAreKnown(t *testing.T) {
 	none := at(12)
 	none.Pools[0].ReuseDelay = 0
 	m.Decide(none)
-	if len(m.leases) != 0 {
-		t.Errorf("leases %v, want none", m.leases)
+	if len(m.overlay.leases) != 0 {
+		t.Errorf("leases %v, want none", m.overlay.leases)
 	}
 }
 

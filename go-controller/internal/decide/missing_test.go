@@ -73,7 +73,7 @@ func TestDecisionEqualsAmendmentWithMissingChanges(t *testing.T) {
 		}
 		missing = a.Incomplete
 		w.Services = present(known)
-		twin := State{grants: maps.Clone(m.grants), external: maps.Clone(m.external), leases: maps.Clone(m.leases)}
+		twin := State{overlay: m.overlay.clone()}
 		want := twin.Decide(w)
 		ignoreAdvanced(t, w.Cluster.Limits.NamespaceBackends, want.Plans, d.Plans)
 		if diff := cmp.Diff(want.Topology, d.Topology, what) + cmp.Diff(want.Plans, d.Plans, what); diff != "" {

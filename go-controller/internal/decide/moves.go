@@ -17,36 +17,35 @@ type move struct {
 	result        world.MoveResult
 }
 
-// withMoves returns the snapshot with the progress that requests to move shards had in the last pass. The statuses of
-// the domains show it later, or not at all while the API server is away: a request that was over must not take effect
+// withMoves returns the domains with the progress that requests to move shards had in the last pass. The statuses of the
+// domains show it later, or not at all while the API server is away: a request that was over must not take effect
 // again.
-func (st *State) withMoves(w *world.Snapshot) *world.Snapshot {
-	out, moves := *w, map[string]move{}
-	out.Domains = make([]*world.Domain, len(w.Domains))
+func (o *overlay) withMoves(w *world.Snapshot) []*world.Domain {
+	moves := map[string]move{}
+	out := slices.Clone(w.Domains)
 	for i, d := range w.Domains {
-		out.Domains[i] = d
 		if d.Move == nil {
 			continue
 		}
-		twin, request := *d, *d.Move
-		now, known := st.moves[d.Name]
+		updated, request := *d, *d.Move
+		now, known := o.moves[d.Name]
 		if member := isGateway(w, d); !known || now.result.Text != d.Move.Text {
 			now = move{since: w.Now, result: world.MoveResult{Text: d.Move.Text}}
 			if member {
 				now.joined = w.Now.Add(-world.JoinTime)
 			}
 		} else {
-			twin.Moved = now.result
+			updated.Moved = now.result
 			if member && now.joined.IsZero() {
 				now.joined = w.Now
 			}
 		}
 		request.Joining = now.joined.IsZero() || w.Now.Before(now.joined.Add(world.JoinTime))
 		request.Expired = !w.Now.Before(now.since.Add(world.MoveTime))
-		twin.Move, out.Domains[i], moves[d.Name] = &request, &twin, now
+		updated.Move, out[i], moves[d.Name] = &request, &updated, now
 	}
-	st.moves = moves
-	return &out
+	o.moves = moves
+	return out
 }
 
 // isGateway reports whether the node of a request is a gateway of all its shards.
@@ -56,17 +55,17 @@ func isGateway(w *world.Snapshot, d *world.Domain) bool {
 	})
 }
 
-// saveMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of a
+// recordMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of a
 // request has joined, or when the request expires. It returns the zero time if none is in progress.
-func (st *State) saveMoves(w *world.Snapshot, layout *place.Layout) time.Time {
+func (o *overlay) recordMoves(w *world.Snapshot, layout *place.Layout) time.Time {
 	var first time.Time
 	for _, d := range layout.Domains {
-		now, requested := st.moves[d.Spec.Name]
+		now, requested := o.moves[d.Spec.Name]
 		if !requested {
 			continue
 		}
 		now.result = d.Move
-		st.moves[d.Spec.Name] = now
+		o.moves[d.Spec.Name] = now
 		if d.Move.IsOver() {
 			continue
 		}

@@ -191,7 +191,7 @@ func clusterPath(o *objects.Objects, q Question) *path {
 
 // decide adds the decisions about all Services.
 func (p *path) decide() {
-	p.allocation = ipam.Allocate(p.world, nil, p.layout.ConfiguredShardOf)
+	p.allocation = ipam.Allocate(p.world, p.layout.ConfiguredShardOf)
 	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
 }
 

@@ -80,7 +80,7 @@ func (p *path) silentSince(node string) string {
 // is written at most once in a second, does not show yet which gateway has claimed it.
 func (v *overview) announces(id world.ShardID) bool {
 	if v.allocation == nil {
-		v.allocation = ipam.Allocate(v.world, nil, v.layout.ConfiguredShardOf)
+		v.allocation = ipam.Allocate(v.world, v.layout.ConfiguredShardOf)
 	}
 	return slices.ContainsFunc(v.objects.Services, func(s *corev1.Service) bool {
 		return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) &&

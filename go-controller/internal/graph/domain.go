@@ -40,7 +40,7 @@ func sorted(list []served) (lines []string) {
 func addressesByShard(o *objects.Objects, now time.Time) map[world.ShardID][]served {
 	w := o.Snapshot(now)
 	layout := place.Compute(w)
-	allocation := ipam.Allocate(w, nil, layout.ConfiguredShardOf)
+	allocation := ipam.Allocate(w, layout.ConfiguredShardOf)
 	out := map[world.ShardID][]served{}
 	for _, s := range w.Services {
 		for _, a := range s.Assigned {

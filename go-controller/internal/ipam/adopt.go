@@ -16,7 +16,7 @@ import (
 func (st *state) previousAddrs(service int) ownership {
 	s := st.services[service]
 	var own ownership
-	if own.addrs, own.releasesAddr = st.held[s.Key]; !own.releasesAddr {
+	if own.addrs, own.releasesAddr = st.granted[s.Key]; !own.releasesAddr {
 		own.addrs = st.adoptable(s, &own)
 	}
 	return own

@@ -69,15 +69,14 @@ type PoolUsage struct {
 	Suspended Suspension
 }
 
-// Allocate decides which addresses each Service has. A Service keeps the addresses in held (granted by us, not
-// observed yet) or else those in its status. shardOf returns the shard that an address of a pool would be in, so that
+// Allocate decides which addresses each Service has. A Service keeps the addresses that it was granted and that its
+// status does not show yet, or else those in its status. shardOf returns the shard that an address of a pool would be in, so that
 // new addresses spread over the shards.
-func Allocate(w *world.Snapshot, held map[world.Key][]netip.Addr,
-	shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
-	st := newState(w, held, shardOf)
+func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
+	st := newState(w, shardOf)
 	owns := make([]ownership, len(st.services))
 	for i, s := range st.services {
-		if releasesAddrs(&w.Cluster, s, held[s.Key]) {
+		if releasesAddrs(&w.Cluster, s, w.Granted[s.Key]) {
 			owns[i].releasesAddr = true
 		} else {
 			owns[i] = st.previousAddrs(i)

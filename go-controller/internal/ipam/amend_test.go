@@ -36,7 +36,7 @@ func FuzzAmend(f *testing.F) {
 // amendAll returns how often an Allocation could be amended.
 func amendAll(t *testing.T, choices []byte) (amended int) {
 	t.Helper()
-	w, held := worldtest.Random(bytes.Clone(choices))
+	w := worldtest.Random(bytes.Clone(choices))
 	source := worldtest.Source(choices)
 	absent := map[world.Key]*world.Service{}
 	for _, s := range slices.Clone(w.Services) {
@@ -46,7 +46,7 @@ func amendAll(t *testing.T, choices []byte) (amended int) {
 			show(s, ipam.Outcome{})
 		}
 	}
-	a := settled(w, held)
+	a := settled(w)
 	for range 10 {
 		if comes := source.N(3) > 0; comes && len(absent) > 0 {
 			keys := slices.SortedFunc(maps.Keys(absent), world.Key.Compare)
@@ -67,7 +67,7 @@ func amendAll(t *testing.T, choices []byte) (amended int) {
 			show(s, ipam.Outcome{})
 			absent[s.Key] = s
 		}
-		a = settled(w, nil)
+		a = settled(w)
 	}
 	return amended
 }
@@ -77,19 +77,19 @@ func remove(list []*world.Service, s *world.Service) []*world.Service {
 }
 
 // settled lets the API server observe the allocations until nothing changes any more.
-func settled(w *world.Snapshot, held map[world.Key][]netip.Addr) *ipam.Allocation {
+func settled(w *world.Snapshot) *ipam.Allocation {
 	for range 2*len(w.Services) + 1 {
-		write(w, ipam.Allocate(w, held, threeShards))
-		held = nil
+		write(w, ipam.Allocate(w, threeShards))
 	}
-	return ipam.Allocate(w, nil, threeShards)
+	return ipam.Allocate(w, threeShards)
 }
 
 func confirm(t *testing.T, w *world.Snapshot, a *ipam.Allocation) {
 	t.Helper()
-	held := map[world.Key][]netip.Addr{}
+	notShown := *w
+	notShown.Granted = map[world.Key][]netip.Addr{}
 	for k, o := range a.Services {
-		held[k] = o.Addrs
+		notShown.Granted[k] = o.Addrs
 	}
 	// A new Service may change the reasons of pending Services. They are updated on the next pass.
 	unworded := cmp.Transformer("unworded", func(o ipam.Outcome) []string {
@@ -98,7 +98,7 @@ func confirm(t *testing.T, w *world.Snapshot, a *ipam.Allocation) {
 		}
 		return []string{fmt.Sprint(o.Addrs), o.Pool}
 	})
-	if d := cmp.Diff(ipam.Allocate(w, held, threeShards).Services, a.Services, unworded); d != "" {
+	if d := cmp.Diff(ipam.Allocate(&notShown, threeShards).Services, a.Services, unworded); d != "" {
 		t.Errorf("an Allocate does not confirm it (-anew +amended):\n%s", d)
 	}
 }
@@ -123,7 +123,7 @@ func TestMostChangesAreAmended(t *testing.T) {
 // A hundred Services are added and removed in a pool of a thousand addresses.
 func TestAmendedAllocationsCanBeAmended(t *testing.T) {
 	w := worldtest.Large(100, 1)
-	a := ipam.Allocate(w, nil, threeShards)
+	a := ipam.Allocate(w, threeShards)
 	given := map[netip.Addr]world.Key{}
 	for k, o := range a.Services {
 		given[o.Addrs[0]] = k
@@ -165,13 +165,13 @@ func TestSharingServiceIsNotAmendedWhileOthersWait(t *testing.T) {
 			ReuseDelay: time.Hour, Leases: []world.Lease{{Addr: addr, Service: comes.Key, Released: time.Unix(2, 0)}}}},
 		Services: []*world.Service{waits},
 	}
-	a := ipam.Allocate(w, nil, threeShards)
+	a := ipam.Allocate(w, threeShards)
 	if got := a.Services[waits.Key].Addrs; len(got) > 0 {
 		t.Fatalf("%s has %v", waits.Key, got)
 	}
 	_, amended := a.Add(comes)
 	w.Services = append(w.Services, comes)
-	got := settled(w, nil).Services[waits.Key].Addrs
+	got := settled(w).Services[waits.Key].Addrs
 	if amended || !slices.Equal(got, []netip.Addr{addr}) {
 		t.Errorf("amended %t; in the end %s has %v, want it to share %s", amended, waits.Key, got, addr)
 	}
@@ -189,7 +189,7 @@ func TestHolderOfAnUnservedAddressIsNotAmended(t *testing.T) {
 			Ranges: []netipx.IPRange{netipx.IPRangeFrom(first, first.Next())}}},
 		Services: []*world.Service{s},
 	}
-	a := ipam.Allocate(w, nil, threeShards)
+	a := ipam.Allocate(w, threeShards)
 	if o := a.Services[s.Key]; len(o.External) > 0 || !slices.Equal(o.HeldExternal, []netip.Addr{first}) {
 		t.Fatalf("%+v", o)
 	}

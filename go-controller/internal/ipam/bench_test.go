@@ -21,7 +21,7 @@ func BenchmarkAllocate5000Pending(b *testing.B) {
 	shardOf := place.Compute(w).ShardOf
 	b.ReportAllocs()
 	for b.Loop() {
-		a := ipam.Allocate(w, nil, shardOf)
+		a := ipam.Allocate(w, shardOf)
 		if got := a.Pools["large"].Assigned4; got != 5_000 {
 			b.Fatalf("%d addresses assigned, want 5000", got)
 		}
@@ -31,13 +31,13 @@ func BenchmarkAllocate5000Pending(b *testing.B) {
 func BenchmarkAllocate10000Assigned(b *testing.B) {
 	w := worldtest.Large(10_000, 0)
 	shardOf := place.Compute(w).ShardOf
-	a := ipam.Allocate(w, nil, shardOf)
+	a := ipam.Allocate(w, shardOf)
 	for _, s := range w.Services {
 		s.Assigned = a.Services[s.Key].Addrs
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		ipam.Allocate(w, nil, shardOf)
+		ipam.Allocate(w, shardOf)
 	}
 }
 
@@ -46,10 +46,10 @@ func BenchmarkAllocate10000Leased(b *testing.B) {
 	w := worldtest.Large(10_000, 0)
 	w.Pools[0].ReuseDelay = time.Hour
 	shardOf := place.Compute(w).ShardOf
-	write(w, ipam.Allocate(w, nil, shardOf))
+	write(w, ipam.Allocate(w, shardOf))
 	b.ReportAllocs()
 	for b.Loop() {
-		if n := len(ipam.Allocate(w, nil, shardOf).Pools["large"].Leases); n != 10_000 {
+		if n := len(ipam.Allocate(w, shardOf).Pools["large"].Leases); n != 10_000 {
 			b.Fatalf("%d leases, want 10000", n)
 		}
 	}
@@ -59,13 +59,13 @@ func BenchmarkAllocate10000Leased(b *testing.B) {
 func BenchmarkAllocateOneMore(b *testing.B) {
 	w := worldtest.Large(10_001, 0)
 	shardOf := place.Compute(w).ShardOf
-	a := ipam.Allocate(w, nil, shardOf)
+	a := ipam.Allocate(w, shardOf)
 	for _, s := range w.Services[:10_000] {
 		s.Assigned = a.Services[s.Key].Addrs
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		ipam.Allocate(w, nil, shardOf)
+		ipam.Allocate(w, shardOf)
 	}
 }
 
@@ -82,6 +82,6 @@ func BenchmarkAllocate2000Nodes(b *testing.B) {
 	shardOf := place.Compute(w).ShardOf
 	b.ReportAllocs()
 	for b.Loop() {
-		ipam.Allocate(w, nil, shardOf)
+		ipam.Allocate(w, shardOf)
 	}
 }

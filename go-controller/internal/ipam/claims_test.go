@@ -101,22 +101,22 @@ func (p *provider) address() netip.Addr {
 // Whatever a provider does: no address is given twice, no Service loses one, what a Service has stays in its pool
 // without any claim (as nodes decide), and a claim whose address a Service has is not released.
 func FuzzClaims(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		seed := fnv.New64()
 		for _, s := range w.Services {
 			seed.Write([]byte(s.Key.String() + s.SharingKey))
 		}
 		p := withProvider(w, rand.New(rand.NewPCG(seed.Sum64(), uint64(len(w.Pools)))))
 		for range 8 {
-			a := ipam.Allocate(w, nil, threeShards)
+			a := ipam.Allocate(w, threeShards)
 			assertClaims(t, w, a)
 			showPools(w, a)
-			if d := cmp.Diff(a.Services, ipam.Allocate(w, nil, threeShards).Services, sameOutcome); d != "" && allServed(a) {
+			if d := cmp.Diff(a.Services, ipam.Allocate(w, threeShards).Services, sameOutcome); d != "" && allServed(a) {
 				t.Errorf("nothing changed but the outcome:\n%s", d)
 			}
 			node := *w
 			node.Claims = nil
-			unread := ipam.Allocate(&node, nil, threeShards)
+			unread := ipam.Allocate(&node, threeShards)
 			for k, o := range a.Services {
 				for _, addr := range o.Addrs {
 					got, want, has := unread.PoolOf(addr), a.PoolOf(addr), unread.Services[k].Addrs

@@ -18,10 +18,9 @@ import (
 // No other Service gets the addresses of a deleted Service until the delay has passed, whether it requests them or
 // not, unless it shared the address. Afterwards no address is in cooldown.
 func FuzzCooldown(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		pass := func() *ipam.Allocation {
-			a := ipam.Allocate(w, held, threeShards)
-			held = nil
+			a := ipam.Allocate(w, threeShards)
 			write(w, a)
 			return a
 		}
@@ -86,7 +85,7 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 		p.Leases = append(p.Leases, world.Lease{Addr: a, Service: world.Key{Namespace: "shop", Name: "web"},
 			Released: w.Now.Add(time.Duration(i-10_000) * time.Second)})
 	}
-	use := ipam.Allocate(w, nil, threeShards).Pools[p.Name]
+	use := ipam.Allocate(w, threeShards).Pools[p.Name]
 	oldest := p.Leases[over]
 	if n := len(use.Leases); n != v1alpha1.MaxLeases || use.Leases[n-1] != oldest {
 		t.Errorf("%d leases, the last %v; want %d and %v", n, use.Leases[n-1], v1alpha1.MaxLeases, oldest)
@@ -118,7 +117,7 @@ func TestCooldownsOfSharersEndNoOther(t *testing.T) {
 	}
 	pass := func() *ipam.Allocation {
 		w.Now = w.Now.Add(time.Second)
-		a := ipam.Allocate(w, nil, threeShards)
+		a := ipam.Allocate(w, threeShards)
 		write(w, a)
 		return a
 	}

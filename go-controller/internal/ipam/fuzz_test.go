@@ -25,7 +25,7 @@ func threeShards(_ string, a netip.Addr) (world.ShardID, bool) {
 }
 
 // property checks one property of random snapshots.
-func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
+func property(f *testing.F, check func(t *testing.T, w *world.Snapshot)) {
 	f.Helper()
 	worldtest.Fuzz(f, rand.New(rand.NewPCG(1, 2)), 60, 260, check)
 }
@@ -35,7 +35,7 @@ func write(w *world.Snapshot, a *ipam.Allocation) {
 	for _, s := range w.Services {
 		show(s, a.Services[s.Key])
 	}
-	w.HeldExternalIPs = nil
+	w.Granted, w.HeldExternalIPs = nil, nil
 	for _, p := range w.Pools {
 		p.Leases = a.Pools[p.Name].Leases
 	}
@@ -64,26 +64,26 @@ func byKey(w *world.Snapshot) map[world.Key]*world.Service {
 }
 
 func FuzzExclusive(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		services := byKey(w)
 		holders := map[netip.Addr][]world.Key{}
-		a := ipam.Allocate(w, held, threeShards)
+		a := ipam.Allocate(w, threeShards)
 		for k, o := range a.Services {
 			for _, addr := range slices.Concat(o.VIPs(), o.HeldExternal) {
 				if slices.Contains(holders[addr], k) {
 					continue
 				}
 				if i := slices.IndexFunc(holders[addr], func(o world.Key) bool {
-					return !together(w, held, addr, services[k], services[o])
+					return !together(w, addr, services[k], services[o])
 				}); i >= 0 {
 					t.Errorf("%s is given to %s and to %s", addr, k, holders[addr][i])
 				}
 				holders[addr] = append(holders[addr], k)
 				for _, s := range w.Services {
 					// An address that is new to k must not be in the status of another Service.
-					if k != s.Key && slices.Contains(o.Addrs, addr) && !together(w, held, addr, services[k], s) &&
+					if k != s.Key && slices.Contains(o.Addrs, addr) && !together(w, addr, services[k], s) &&
 						slices.Contains(s.Assigned, addr) && !slices.Contains(services[k].Assigned, addr) &&
-						!slices.Contains(held[k], addr) {
+						!slices.Contains(w.Granted[k], addr) {
 						t.Errorf("%s is given to %s and still in the status of %s", addr, k, s.Key)
 					}
 				}
@@ -105,8 +105,8 @@ func explained(t *testing.T, s *world.Service, o ipam.Outcome) {
 }
 
 // together reports whether two Services may have one address.
-func together(w *world.Snapshot, held map[world.Key][]netip.Addr, a netip.Addr, x, y *world.Service) bool {
-	return share(x, y) && (&twin{w: w, held: held}).inScope(a, x, y)
+func together(w *world.Snapshot, a netip.Addr, x, y *world.Service) bool {
+	return share(x, y) && (&twin{w: w}).inScope(a, x, y)
 }
 
 // listAll makes each Service list the external addresses of all Services.
@@ -125,12 +125,12 @@ func listAll(w *world.Snapshot) {
 // An address of spec.externalIPs stays with the Service that owns it, whichever other Service lists it, even after a
 // pool served external IPs for no Service for a while, and although new ones exceed the quota or are not admitted.
 func FuzzHolderKeeps(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		first := ipam.Allocate(w, held, threeShards)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		first := ipam.Allocate(w, threeShards)
 		write(w, first)
 		listAll(w)
 		assertKept := func(when string, what func(ipam.Outcome) []netip.Addr) {
-			a := ipam.Allocate(w, nil, threeShards)
+			a := ipam.Allocate(w, threeShards)
 			for k, o := range first.Services {
 				for _, addr := range o.External {
 					if !slices.Contains(what(a.Services[k]), addr) {
@@ -166,12 +166,13 @@ func FuzzHolderKeeps(f *testing.F) {
 }
 
 func FuzzSticky(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		first := ipam.Allocate(w, held, threeShards)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		first := ipam.Allocate(w, threeShards)
 		for _, s := range w.Services {
 			show(s, first.Services[s.Key])
 			s.Requested, s.RequestedPool = nil, ""
 		}
+		w.Granted = nil // they are in the statuses now
 		// The pools change completely.
 		for i, p := range w.Pools {
 			switch i % 3 {
@@ -183,7 +184,7 @@ func FuzzSticky(f *testing.F) {
 			}
 		}
 		w.Pools = w.Pools[:len(w.Pools)/2]
-		second := ipam.Allocate(w, nil, threeShards)
+		second := ipam.Allocate(w, threeShards)
 		for k, o := range first.Services {
 			for _, addr := range o.Addrs {
 				if !slices.Contains(second.Services[k].Addrs, addr) {
@@ -198,27 +199,27 @@ var sameOutcome = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.Ig
 	cmpopts.EquateEmpty()}
 
 func FuzzOrderIndependent(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		before := ipam.Allocate(w, held, threeShards)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		before := ipam.Allocate(w, threeShards)
 		slices.Reverse(w.Pools)
 		slices.Reverse(w.Domains)
 		slices.Reverse(w.Nodes)
 		r := rand.New(rand.NewPCG(3, 4))
 		r.Shuffle(len(w.Services), func(i, j int) { w.Services[i], w.Services[j] = w.Services[j], w.Services[i] })
-		if d := cmp.Diff(before, ipam.Allocate(w, held, threeShards), sameOutcome); d != "" {
+		if d := cmp.Diff(before, ipam.Allocate(w, threeShards), sameOutcome); d != "" {
 			t.Errorf("another order, another outcome:\n%s", d)
 		}
 	})
 }
 
 func FuzzIdempotent(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		// Grants that are not observed yet are held. Each pass may free addresses that other Services wait for, but
 		// never takes away an allocated one.
 		granted := map[world.Key][]netip.Addr{}
 		var last *ipam.Allocation
 		for range 2 * len(w.Services) {
-			last = ipam.Allocate(w, held, threeShards)
+			last = ipam.Allocate(w, threeShards)
 			for k, o := range last.Services {
 				for _, addr := range granted[k] {
 					if !slices.Contains(o.Addrs, addr) && byKey(w)[k].Requested == nil && byKey(w)[k].RequestedPool == "" {
@@ -227,16 +228,17 @@ func FuzzIdempotent(f *testing.F) {
 				}
 				granted[k] = o.Addrs
 			}
-			unobserved := ipam.Allocate(w, granted, threeShards)
+			notShown := *w
+			notShown.Granted = granted
+			unobserved := ipam.Allocate(&notShown, threeShards)
 			for k, o := range last.Services {
-				if held == nil && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, unobserved.Services[k].Addrs) {
+				if w.Granted == nil && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, unobserved.Services[k].Addrs) {
 					t.Errorf("%s: %v given and held, then %v", k, o.Addrs, unobserved.Services[k].Addrs)
 				}
 			}
 			write(w, last)
-			held = nil
 		}
-		again := ipam.Allocate(w, nil, threeShards)
+		again := ipam.Allocate(w, threeShards)
 		if d := cmp.Diff(last, again, sameOutcome); d != "" {
 			t.Errorf("nothing changed but the outcome:\n%s", d)
 		}
@@ -244,15 +246,15 @@ func FuzzIdempotent(f *testing.F) {
 }
 
 func FuzzTwin(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) { agree(t, w, held) })
+	property(f, func(t *testing.T, w *world.Snapshot) { agree(t, w) })
 }
 
 // agree compares the allocator with its twin.
-func agree(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
+func agree(t *testing.T, w *world.Snapshot) {
 	t.Helper()
-	got := ipam.Allocate(w, held, threeShards)
+	got := ipam.Allocate(w, threeShards)
 	tw := &twin{w: w, shardOf: threeShards}
-	for k, want := range tw.allocate(held) {
+	for k, want := range tw.allocate() {
 		if o := got.Services[k]; !slices.Equal(o.Addrs, want.addrs) || o.Pool != want.pool {
 			t.Errorf("%s has %v of pool %q, the twin says %v of pool %q (%s: %s)", k, o.Addrs, o.Pool, want.addrs, want.pool,
 				o.Reason, o.Message)
@@ -305,8 +307,8 @@ func TestTwinAgrees(t *testing.T) {
 		for i := range choices {
 			choices[i] = byte(r.Uint32())
 		}
-		w, held := worldtest.Random(choices)
-		agree(t, w, held)
+		w := worldtest.Random(choices)
+		agree(t, w)
 		if t.Failed() {
 			t.Fatalf("choices %x", choices)
 		}

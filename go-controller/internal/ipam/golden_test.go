@@ -19,7 +19,7 @@ import (
 
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
-		return text(ipam.Allocate(c.World, c.Held, place.Compute(c.World).ShardOf))
+		return text(ipam.Allocate(c.World, place.Compute(c.World).ShardOf))
 	})
 }
 

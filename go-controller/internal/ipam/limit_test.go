@@ -42,7 +42,7 @@ func TestUnsettledExternalsCount(t *testing.T) {
 		if c.held {
 			w.HeldExternalIPs = map[world.Key][]netip.Addr{web.Key: before}
 		}
-		d := Allocate(w, nil, noShard)
+		d := Allocate(w, noShard)
 		if got := len(d.Services[web.Key].HeldExternal); got != c.want {
 			t.Errorf("%s: %d addresses, want %d", name, got, c.want)
 		}

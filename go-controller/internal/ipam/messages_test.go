@@ -28,7 +28,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	} {
 		w := &world.Snapshot{Services: []*world.Service{s}, Pools: []*world.Pool{{Name: "lan", ExternalIPs: true,
 			Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255")}, Admission: admission}}}
-		o := ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+		o := ipam.Allocate(w, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
 			Services[s.Key]
 		if len(o.Message) > 5000 {
 			t.Errorf("%s: a message of %d bytes", name, len(o.Message))
@@ -43,7 +43,7 @@ func TestEqualMessagesAreOne(t *testing.T) {
 		netip.MustParseAddr("10.0.0.1"): {Namespace: "shop", Name: "left"}}}
 	w.Pools = []*world.Pool{{Name: "lan", AutoAssign: true, Quota: 1, Ranges: []netipx.IPRange{
 		netipx.MustParseIPRange("10.0.0.1-10.0.0.9"), netipx.MustParseIPRange("fd00::1-fd00::9")}}}
-	got := ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+	got := ipam.Allocate(w, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
 		Services[s.Key].Message
 	if want := `pool "lan": namespace "shop" has 1 address, and its quota is 1 (spec.quotaPerNamespace)`; got != want {
 		t.Errorf("message %q, want %q", got, want)
@@ -66,7 +66,7 @@ func TestRemarksAboutHeldAddressesAreBounded(t *testing.T) {
 		Ranges: []netipx.IPRange{netipx.MustParseIPRange("10.0.0.0-10.0.255.255")}}}}
 	var o ipam.Outcome
 	allocate := func() {
-		o = ipam.Allocate(w, nil, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
+		o = ipam.Allocate(w, func(string, netip.Addr) (world.ShardID, bool) { return world.ShardID{}, false }).
 			Services[s.Key]
 	}
 	admitted := testing.AllocsPerRun(1, allocate)

@@ -35,7 +35,7 @@ func sharing(namespace, name string, age int, first, ports, addresses int) *worl
 
 // allocateShared allocates from a pool that serves spec.externalIPs.
 func allocateShared(services ...*world.Service) *Allocation {
-	return Allocate(snapshotShared(services...), nil, noShard)
+	return Allocate(snapshotShared(services...), noShard)
 }
 
 func snapshotShared(services ...*world.Service) *world.Snapshot {

@@ -20,9 +20,9 @@ type state struct {
 	// addresses at the front on which a port is in use already.
 	groups  map[sharingGroup][]sharedAddr
 	skipped map[groupPort]int
-	// held are granted addresses that no status has yet: none for a Service whose status has some that it lost. external
+	// granted are addresses that no status has yet: none for a Service whose status has some that it lost. external
 	// is the same for spec.externalIPs.
-	held, external map[world.Key][]netip.Addr
+	granted, external map[world.Key][]netip.Addr
 	// externalSets are the sets of the addresses of spec.externalIPs that Services held before this pass.
 	externalSets map[int]map[netip.Addr]bool
 	// selectors are the results of selector, ports those of portsOf.
@@ -60,8 +60,7 @@ type claim struct {
 	service int
 }
 
-func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(string, netip.Addr) (world.ShardID,
-	bool)) *state {
+func newState(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID, bool)) *state {
 	st := &state{
 		poolIndex:          newPoolIndex(w),
 		services:           ByAge(w.Services),
@@ -69,7 +68,7 @@ func newState(w *world.Snapshot, held map[world.Key][]netip.Addr, shardOf func(s
 		sharers:            make(map[netip.Addr]*sharers),
 		groups:             make(map[sharingGroup][]sharedAddr),
 		skipped:            make(map[groupPort]int),
-		held:               held,
+		granted:            w.Granted,
 		external:           w.HeldExternalIPs,
 		externalSets:       make(map[int]map[netip.Addr]bool),
 		selectors:          make(map[int]string),

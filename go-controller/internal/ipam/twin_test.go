@@ -22,7 +22,6 @@ type twin struct {
 	holder  map[netip.Addr][]*world.Service
 	// taken are the addresses of holder in the order in which they were taken.
 	taken []netip.Addr
-	held  map[world.Key][]netip.Addr
 	// allocated are the addresses that Services kept, apart from spec.externalIPs.
 	allocated map[world.Key]map[world.Family]netip.Addr
 	// exchanged are the Services that have got another address for one that they hold until the pass ends.
@@ -47,12 +46,11 @@ func wants(s *world.Service) []world.Family {
 	return s.Families
 }
 
-func (t *twin) allocate(held map[world.Key][]netip.Addr) map[world.Key]twinOutcome {
+func (t *twin) allocate() map[world.Key]twinOutcome {
 	t.holder = map[netip.Addr][]*world.Service{}
 	t.exchanged, t.reserved = map[netip.Addr][]*world.Service{}, map[netip.Addr][]*world.Service{}
 	has := map[world.Key]map[world.Family]netip.Addr{}
 	t.allocated = has
-	t.held = held
 	services := ipam.ByAge(t.w.Services)
 	foreign := map[world.Key]bool{}
 	for _, s := range services {

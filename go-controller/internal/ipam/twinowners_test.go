@@ -51,7 +51,7 @@ func (t *twin) withPools(edit func(*world.Pool)) *twin {
 
 func (t *twin) inScope(a netip.Addr, x, y *world.Service) bool {
 	had := func(s *world.Service) bool {
-		return slices.Contains(s.Assigned, a) || slices.Contains(t.held[s.Key], a) || slices.Contains(t.ownBefore(s), a)
+		return slices.Contains(s.Assigned, a) || slices.Contains(t.w.Granted[s.Key], a) || slices.Contains(t.ownBefore(s), a)
 	}
 	p := t.inPool(a)
 	return x.Key.Namespace == y.Key.Namespace || p != nil && p.SharedByCluster || had(x) && had(y)
@@ -175,7 +175,7 @@ func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 // adopt lets a Service keep its addresses to which it has the claim: "given" by us according to the status, "shown" by
 // it, "granted" and not in it. foreign reports whether the status is another controller's.
 func (t *twin) adopt(s *world.Service, claim string, has map[world.Family]netip.Addr) (foreign bool) {
-	addrs, held := t.held[s.Key]
+	addrs, held := t.w.Granted[s.Key]
 	if !held {
 		addrs, foreign = t.ownOf(s)
 	}

@@ -15,7 +15,7 @@ import (
 func BenchmarkPlacements10000(b *testing.B) {
 	w := worldtest.Large(10_000, 20)
 	l := place.Compute(w)
-	a := ipam.Allocate(w, nil, l.ShardOf)
+	a := ipam.Allocate(w, l.ShardOf)
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Place(w, a, nil)

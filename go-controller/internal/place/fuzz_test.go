@@ -28,9 +28,9 @@ type decision struct {
 	plans      map[world.Key]*plan.Service
 }
 
-func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
+func decide(w *world.Snapshot) decision {
 	d := decision{layout: place.Compute(w), plans: map[world.Key]*plan.Service{}}
-	d.alloc = ipam.Allocate(w, held, d.layout.ShardOf)
+	d.alloc = ipam.Allocate(w, d.layout.ShardOf)
 	d.placements = d.layout.Place(w, d.alloc, nil)
 	d.topology = d.layout.Topology(w, d.placements)
 	for _, s := range w.Services {
@@ -40,7 +40,7 @@ func decide(w *world.Snapshot, held map[world.Key][]netip.Addr) decision {
 }
 
 // property checks one property of random snapshots.
-func property(f *testing.F, check func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr)) {
+func property(f *testing.F, check func(t *testing.T, w *world.Snapshot)) {
 	f.Helper()
 	worldtest.Fuzz(f, rand.New(rand.NewPCG(7, 8)), 200, 500, check)
 }
@@ -52,8 +52,8 @@ var exact = cmp.Options{
 }
 
 func FuzzOrderIndependent(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		before := decide(w, held)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		before := decide(w)
 		slices.Reverse(w.Pools)
 		slices.Reverse(w.Domains)
 		slices.Reverse(w.Nodes)
@@ -68,7 +68,7 @@ func FuzzOrderIndependent(f *testing.F) {
 			}
 		}
 		slices.Reverse(w.Services)
-		if d := cmp.Diff(before, decide(w, held), exact); d != "" {
+		if d := cmp.Diff(before, decide(w), exact); d != "" {
 			t.Errorf("another order, another decision:\n%s", d)
 		}
 	})
@@ -85,8 +85,8 @@ func carriedVIPs(w *world.Snapshot, d decision) []plan.VIP {
 
 // An address is in the shard that its hash determines, whichever Services have it and whatever their backends are.
 func FuzzAddressDecides(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		d := decide(w, held)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		d := decide(w)
 		for _, v := range carriedVIPs(w, d) {
 			if want, ok := d.layout.ShardOf(d.alloc.PoolOf(v.Addr), v.Addr); !ok || v.Shard != want {
 				t.Errorf("%s is in %v, want %v (%t)", v.Addr, v.Shard, want, ok)
@@ -98,8 +98,8 @@ func FuzzAddressDecides(f *testing.F) {
 // The topology has every shard that a plan refers to, with gateways, and for each family in the shard an anchor that is
 // one of its VIPs.
 func FuzzTopology(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		d := decide(w, held)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		d := decide(w)
 		vips := map[world.ShardID]map[netip.Addr]bool{}
 		families := map[world.ShardID]map[world.Family]bool{}
 		for _, v := range carriedVIPs(w, d) {
@@ -134,8 +134,8 @@ func FuzzTopology(f *testing.F) {
 // A plan has a listener per VIP and port, its VIPs are those that are carried, and a Service without a VIP has no
 // plan.
 func FuzzPlan(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, held map[world.Key][]netip.Addr) {
-		d := decide(w, held)
+	property(f, func(t *testing.T, w *world.Snapshot) {
+		d := decide(w)
 		for _, s := range w.Services {
 			p, vips := d.plans[s.Key], d.placements.VIPs(s.Key)
 			if p == nil && len(vips) == 0 {
@@ -151,7 +151,7 @@ func FuzzPlan(f *testing.F) {
 // A gateway is attached to the segment, as far as is known. (In these snapshots a chassis has no bridge, or its
 // bridges are unknown.)
 func FuzzGatewaysAreAttached(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		for _, d := range place.Compute(w).Domains {
 			for _, s := range d.Shards {
 				for _, g := range s.Gateways {
@@ -167,7 +167,7 @@ func FuzzGatewaysAreAttached(f *testing.F) {
 // A restart with the order that was chosen before changes nothing, and the current gateway of a shard stays unless
 // the domain sets preempt.
 func FuzzNonPreemptive(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		for _, d := range w.Domains {
 			if d.Preempt { // Its shards may be moving, and then have another order afterwards.
 				maps.DeleteFunc(w.ShardStates, func(id world.ShardID, _ world.ShardState) bool { return id.Domain == d.Name })
@@ -227,7 +227,7 @@ func unfitness(w *world.Snapshot, node string) int {
 
 // No gateway precedes a fitter one, except the first, and the first is as fit as any.
 func FuzzFittestFirst(f *testing.F) {
-	property(f, func(t *testing.T, w *world.Snapshot, _ map[world.Key][]netip.Addr) {
+	property(f, func(t *testing.T, w *world.Snapshot) {
 		for _, d := range place.Compute(w).Domains {
 			for _, s := range d.Shards {
 				for i, g := range s.Gateways[1:] {

@@ -19,7 +19,7 @@ import (
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
 		l := place.Compute(c.World)
-		placements := l.Place(c.World, ipam.Allocate(c.World, c.Held, l.ShardOf), nil)
+		placements := l.Place(c.World, ipam.Allocate(c.World, l.ShardOf), nil)
 		return layoutText(l, l.Topology(c.World, placements)) + placementsText(placements)
 	})
 }

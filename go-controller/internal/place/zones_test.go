@@ -44,7 +44,7 @@ func zoned(agents ...string) *world.Snapshot {
 // ordinalsOf returns the ordinals of the shards with addresses.
 func ordinalsOf(w *world.Snapshot) map[world.ShardID]int {
 	l := place.Compute(w)
-	f := l.Topology(w, l.Place(w, ipam.Allocate(w, nil, l.ShardOf), nil))
+	f := l.Topology(w, l.Place(w, ipam.Allocate(w, l.ShardOf), nil))
 	out := map[world.ShardID]int{}
 	for _, s := range f.Domains[0].Shards {
 		if len(s.Anchors) > 0 {

@@ -22,7 +22,7 @@ func FuzzUsableEndpoints(f *testing.F) {
 		f.Add(choices)
 	}
 	f.Fuzz(func(t *testing.T, choices []byte) {
-		w, _ := worldtest.Random(bytes.Clone(choices))
+		w := worldtest.Random(bytes.Clone(choices))
 		for _, s := range w.Services {
 			for _, family := range []world.Family{world.IPv4, world.IPv6} {
 				want, got := map[*world.Endpoint]bool{}, map[*world.Endpoint]bool{}

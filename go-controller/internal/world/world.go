@@ -70,6 +70,9 @@ type Snapshot struct {
 	LeavingShared map[Key][]netip.Addr
 	// Unsettled are the addresses in statuses that earlier decisions wanted, as long as their writes may still arrive.
 	Unsettled map[Key][]netip.Addr
+	// Granted are the addresses that decisions of ours gave to Services, possibly none, and that are not yet in their
+	// statuses.
+	Granted map[Key][]netip.Addr
 	// HeldExternalIPs are the addresses of spec.externalIPs that Services hold according to decisions of ours that are
 	// not yet in their statuses (Service.HeldExternalIPs).
 	HeldExternalIPs map[Key][]netip.Addr

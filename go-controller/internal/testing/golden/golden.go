@@ -11,7 +11,7 @@
 //	                OVN-Kubernetes
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
-//	held            lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
+//	granted         lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	shard-states    lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
 //	sessions        lines "NODE PEER up", "NODE PEER up without FAMILY" or "NODE PEER PROBLEM...": the state of a BGP
@@ -56,7 +56,6 @@ const maxLines = 60
 // Case is the input of one golden.
 type Case struct {
 	World *world.Snapshot
-	Held  map[world.Key][]netip.Addr
 }
 
 // Run checks each archive that matches the pattern in a subtest: decide must return the text of its want section.
@@ -128,7 +127,8 @@ func Compare(t *testing.T, file string, archive *txtar.Archive, section, got str
 
 func read(archive *txtar.Archive) (*Case, error) {
 	c := &Case{World: &world.Snapshot{ShardStates: map[world.ShardID]world.ShardState{},
-		Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{}}, Held: map[world.Key][]netip.Addr{}}
+		Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{},
+		Granted: map[world.Key][]netip.Addr{}}}
 	for _, f := range archive.Files {
 		var err error
 		switch f.Name {
@@ -136,8 +136,8 @@ func read(archive *txtar.Archive) (*Case, error) {
 			err = c.manifests(f.Data)
 		case "cluster":
 			err = eachLine(f.Data, c.cluster)
-		case "held":
-			err = eachLine(f.Data, c.held)
+		case "granted":
+			err = eachLine(f.Data, c.granted)
 		case "shard-states":
 			err = eachLine(f.Data, c.shardState)
 		case "bridges":
@@ -212,7 +212,7 @@ func (c *Case) cluster(words []string) error {
 	return nil
 }
 
-func (c *Case) held(words []string) error {
+func (c *Case) granted(words []string) error {
 	namespace, name, ok := strings.Cut(words[0], "/")
 	if !ok {
 		return fmt.Errorf("%q is not NAMESPACE/NAME", words[0])
@@ -223,7 +223,7 @@ func (c *Case) held(words []string) error {
 		if err != nil {
 			return err
 		}
-		c.Held[key] = append(c.Held[key], a)
+		c.World.Granted[key] = append(c.World.Granted[key], a)
 	}
 	return nil
 }

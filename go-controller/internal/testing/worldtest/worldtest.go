@@ -70,11 +70,12 @@ var now = time.Unix(100, 0) //nolint:gochecknoglobals // a constant
 
 func (s *Source) when() time.Time { return time.Unix(int64(s.N(4)), 0) }
 
-// Random returns a small snapshot in which most ranges and addresses overlap, and the addresses that Services hold.
-func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
+// Random returns a small snapshot in which most ranges and addresses overlap.
+func Random(s Source) *world.Snapshot {
 	w := &world.Snapshot{Now: now, ShardStates: map[world.ShardID]world.ShardState{},
 		Conflicts:       map[netip.Addr]world.Conflict{},
 		Leaving:         map[netip.Addr]world.Key{},
+		Granted:         map[world.Key][]netip.Addr{},
 		HeldExternalIPs: map[world.Key][]netip.Addr{}, Bridges: map[string]world.Bridges{}}
 	for i := range s.N(4) + 1 {
 		w.Pools = append(w.Pools, s.pool(i))
@@ -120,12 +121,11 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 	if s.chance(16) {
 		w.Cluster.AutoAssignCIDRs = []string{"192.0.2.0/24"}
 	}
-	held := map[world.Key][]netip.Addr{}
 	for i := range s.N(12) + 1 {
 		svc := s.service(i)
 		w.Services = append(w.Services, svc)
 		if s.chance(4) {
-			held[svc.Key] = []netip.Addr{s.addr(s.family())}
+			w.Granted[svc.Key] = []netip.Addr{s.addr(s.family())}
 		}
 	}
 	for _, n := range w.Nodes {
@@ -146,7 +146,7 @@ func Random(s Source) (*world.Snapshot, map[world.Key][]netip.Addr) {
 		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
 	s.left(w)
-	return w, held
+	return w
 }
 
 // left adds addresses in statuses that are not, or not yet, what was decided.
