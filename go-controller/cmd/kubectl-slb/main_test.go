@@ -138,14 +138,14 @@ func TestOverviewForReaders(t *testing.T) {
 		Pools: []explain.PoolOverview{{Name: "public", State: explain.Broken, Reason: "Exhausted",
 			IPv4: explain.Usage{Assigned: 5, CoolingDown: 1, Available: 4}}},
 		Peers: []explain.PeerOverview{{Name: "tor", Address: "10.50.0.1", ASN: 64513, State: explain.OK, Established: 2,
-			Sessions: 3}},
+			Sessions: 2, Message: "node n2 drains"}},
 		Findings: []explain.Finding{{State: explain.Broken, Object: "Service shop/web", Reason: "NoEndpoints",
 			Message: "none", Command: "kubectl slb explain shop/web"}}}
 	var short, wide bytes.Buffer
 	printOverview(&short, v, explain.Plain, false, 0)
 	printOverview(&wide, v, explain.Plain, true, 0)
 	for _, want := range []string{"0 5: n1 (6)", "3: none (1)", "[######....] 5/10 (1 cooling down)", "broken Exhausted",
-		"2 of 3", "Services: 2 of 3 announced", "broken  Service shop/web: NoEndpoints: none",
+		"2 of 2    ok: node n2 drains", "Services: 2 of 3 announced", "broken  Service shop/web: NoEndpoints: none",
 		"kubectl slb explain shop/web"} {
 		if !strings.Contains(short.String(), want) {
 			t.Errorf("no %q in\n%s", want, short.String())

@@ -109,8 +109,11 @@ func printOverview(w io.Writer, v *explain.Overview, paint explain.Paint, wide b
 		t := table(w)
 		fmt.Fprintln(t, "BGP PEER\tADDRESS\tASN\tSESSIONS\tSTATE")
 		for _, p := range v.Peers {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d of %d\t%s\n", p.Name, p.Address, p.ASN, p.Established, p.Sessions,
-				stateText(paint, p.State, p.Reason))
+			state := stateText(paint, p.State, p.Reason)
+			if p.Message != "" {
+				state += ": " + p.Message
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d of %d\t%s\n", p.Name, p.Address, p.ASN, p.Established, p.Sessions, state)
 		}
 		flush(t, w)
 	}

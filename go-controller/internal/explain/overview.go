@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
@@ -65,11 +65,13 @@ type Usage struct {
 
 // PeerOverview is a BGPPeer and the number of its sessions.
 type PeerOverview struct {
-	Name        string `json:"name"`
-	Address     string `json:"address,omitempty"`
-	ASN         int64  `json:"asn,omitempty"`
-	State       State  `json:"state"`
-	Reason      string `json:"reason,omitempty"`
+	Name    string `json:"name"`
+	Address string `json:"address,omitempty"`
+	ASN     int64  `json:"asn,omitempty"`
+	State   State  `json:"state"`
+	Reason  string `json:"reason,omitempty"`
+	// Message names the nodes that may be dead or drain, if that is why sessions are not established.
+	Message     string `json:"message,omitempty"`
 	Established int    `json:"established"`
 	Sessions    int    `json:"sessions"`
 }
@@ -94,6 +96,7 @@ const ReasonSessionsOutdated = "SessionsOutdated"
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	accepted := []string{v1alpha1.ConditionAccepted}
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
+	v.decide()
 	v.addLeader() // everything else may be out of date without it
 	v.addNodes()
 	for _, d := range sorted(o.Domains) {
@@ -102,8 +105,9 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	for _, p := range sorted(o.Pools) {
 		v.addPool(p)
 	}
+	keepers := frrk8s.Survey(v.world, v.bgp).SessionNodes()
 	for _, p := range sorted(o.Peers) {
-		v.addPeer(p)
+		v.addPeer(p, keepers[p.Name])
 	}
 	for _, a := range sorted(o.Advertisements) {
 		v.judge("BGPAdvertisement", a.Name, a.Status.Conditions, accepted, nil)
@@ -246,52 +250,6 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 			return f, f.Reason != v1alpha1.ReasonNoGateway // The finding of the L2Domain says so.
 		})
 	v.out.Pools = append(v.out.Pools, is)
-}
-
-func (v *overview) addPeer(p *v1alpha1.BGPPeer) {
-	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
-	var outdated []string
-	onlyDead := true
-	for _, n := range sorted(v.objects.NodeStatuses) {
-		for i := range n.Status.Sessions {
-			s := &n.Status.Sessions[i]
-			if s.Peer != p.Name {
-				continue
-			}
-			is.Sessions++
-			if s.State == v1alpha1.BGPEstablished && !isUnknown(n) && v.unanswered(n.Name) == "" {
-				is.Established++
-			} else if v.maybeDead(n.Name) == "" {
-				onlyDead = false
-			}
-			if s.Outdated {
-				outdated = append(outdated, n.Name)
-			}
-		}
-	}
-	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
-		func(f Finding) (Finding, bool) {
-			f.Message = v.wholeError(p.Name, f.Message)
-			return f, f.Reason != v1alpha1.ReasonNodeSilent || !onlyDead // The findings of the Nodes say so.
-		})
-	if len(outdated) > 0 {
-		if is.State == OK {
-			is.State, is.Reason = Warning, ReasonSessionsOutdated
-		}
-		v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "BGPPeer " + p.Name,
-			Reason: ReasonSessionsOutdated, Command: "kubectl slb bgp",
-			Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit of %s: nodes reopen their "+
-				"sessions one after the other, and wait up to %s for one that does not come back", joined(outdated),
-				strings.TrimSuffix(withSecret(p, p.Name), ","),
-				world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
-	}
-	v.out.Peers = append(v.out.Peers, is)
-}
-
-// isUnknown reports whether a node has stopped reporting its sessions.
-func isUnknown(n *v1alpha1.BGPNodeStatus) bool {
-	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
-	return n.Status.StopTime != nil || c != nil && c.Status == metav1.ConditionUnknown
 }
 
 // foreignSubnets returns notes about L2Domains whose subnets do not look like those of their segment. They may be

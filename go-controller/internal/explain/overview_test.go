@@ -24,10 +24,14 @@ func TestOverviewGolden(t *testing.T) {
 	})
 }
 
-// wrong formats what an overview reports as wrong.
+// wrong formats the peers of an overview, and what it reports as wrong.
 func wrong(v *Overview) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %s announced\n", v.Announced, world.Count(v.Services, "Service"))
+	for _, p := range v.Peers {
+		fmt.Fprintf(&b, "%s: %d of %s established: %s\n", p.Name, p.Established, world.Count(p.Sessions, "session"),
+			strings.TrimSpace(fmt.Sprint(p.State, " ", p.Reason, " ", p.Message)))
+	}
 	for _, f := range v.Findings {
 		fmt.Fprintf(&b, "%s %s: %s: %s\n", f.State, f.Object, f.Reason, f.Message)
 		if f.Command != "" {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
@@ -79,9 +78,6 @@ func (p *path) silentSince(node string) string {
 // announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which
 // is written at most once in a second, does not show yet which gateway has claimed it.
 func (v *overview) announces(id world.ShardID) bool {
-	if v.allocation == nil {
-		v.allocation = ipam.Allocate(v.world, v.layout.ConfiguredShardOf)
-	}
 	return slices.ContainsFunc(v.objects.Services, func(s *corev1.Service) bool {
 		return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) &&
 			slices.ContainsFunc(convert.Assigned(s), func(a netip.Addr) bool {

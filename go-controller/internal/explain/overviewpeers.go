@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// addPeer adds a BGPPeer. A node that may be dead is a finding of its own, and no fault of the router.
+func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
+	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
+	dead, draining, down := v.countSessions(&is, keepers)
+	onlyDead := len(dead) > 0 && !down
+	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
+		func(f Finding) (Finding, bool) {
+			f.Message = v.wholeError(p.Name, f.Message)
+			return f, !onlyDead || !aboutSessions(f.Reason)
+		})
+	if onlyDead && (is.State == OK || aboutSessions(is.Reason)) {
+		is.State, is.Reason = Warning, v1alpha1.ReasonNodeSilent
+		if is.Established == 0 {
+			is.State = Unknown
+		}
+	}
+	var because []string
+	if len(dead) > 0 {
+		because = append(because, "node "+joined(dead)+" may be dead")
+	}
+	if len(draining) > 0 {
+		because = append(because, "node "+joined(draining)+" drains")
+	}
+	is.Message = strings.Join(because, "; ")
+	v.addOutdated(p, &is)
+	v.out.Peers = append(v.out.Peers, is)
+}
+
+// countSessions counts the sessions that nodes must have with a peer: the keepers, and the nodes that report one. A
+// node that drains closes its session. down is set if a node lacks its session that neither drains nor may be dead.
+func (v *overview) countSessions(is *PeerOverview, keepers []string) (dead, draining []string, down bool) {
+	nodes := slices.Clone(keepers)
+	for node, sessions := range v.world.Sessions {
+		if _, reports := sessions[is.Name]; reports {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	for _, name := range slices.Compact(nodes) {
+		n := objects.Named(v.objects.Nodes, name)
+		if n != nil && v.objects.Node(n, v.Now).Draining != "" {
+			draining = append(draining, name)
+			continue
+		}
+		is.Sessions++
+		reported := objects.Named(v.objects.NodeStatuses, name)
+		switch s := v.world.Sessions[name][is.Name]; {
+		case v.maybeDead(name) != "":
+			dead = append(dead, name)
+		case s.Established && (reported == nil || reported.Status.StopTime == nil):
+			is.Established++
+		default:
+			down = true
+		}
+	}
+	return dead, draining, down
+}
+
+// aboutSessions reports whether a reason of a BGPPeer is that nodes have no session, or that this is not known.
+func aboutSessions(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonNodeSilent, v1alpha1.ReasonSessionsDown, v1alpha1.ReasonNoSession},
+		reason)
+}
+
+// addOutdated adds the sessions that an edit of a peer has not reached.
+func (v *overview) addOutdated(p *v1alpha1.BGPPeer, is *PeerOverview) {
+	var outdated []string
+	for node, sessions := range v.world.Sessions {
+		if sessions[p.Name].Outdated {
+			outdated = append(outdated, node)
+		}
+	}
+	if len(outdated) == 0 {
+		return
+	}
+	slices.Sort(outdated)
+	if is.State == OK {
+		is.State, is.Reason = Warning, ReasonSessionsOutdated
+	}
+	v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "BGPPeer " + p.Name,
+		Reason: ReasonSessionsOutdated, Command: "kubectl slb bgp",
+		Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit of %s: nodes reopen their "+
+			"sessions one after the other, and wait up to %s for one that does not come back", joined(outdated),
+			strings.TrimSuffix(withSecret(p, p.Name), ","),
+			world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
+}
