@@ -26,6 +26,7 @@ const (
 	ReasonOtherClass      = "OtherClass"
 	ReasonDeleted         = "Deleted"
 	ReasonNotProcessed    = "NotProcessed"
+	ReasonInvalidValue    = "InvalidValue"
 )
 
 // addService adds the Service itself. It returns false if no controller of ours serves it.
@@ -59,7 +60,13 @@ func (p *path) addService() bool {
 		p.broken(LinkService, name, v1alpha1.ReasonOtherServiceProxy, place.OtherServiceProxy(p.service),
 			p.kubectl("label service %s "+world.LabelServiceProxyName+"-", s.Name))
 	default:
-		p.ok(LinkService, name, "type LoadBalancer")
+		link := Link{Name: LinkService, Object: name, State: OK, Message: "type LoadBalancer"}
+		if _, wrong := convert.KeepConnections(s); wrong != "" {
+			link.State, link.Reason, link.Message = Warning, ReasonInvalidValue, wrong
+			link.Command = p.kubectl("annotate service %s "+v1alpha1.AnnotationKeepConnections+"=false --overwrite   # or true",
+				s.Name)
+		}
+		p.add(link)
 		return true
 	}
 	return false
@@ -315,6 +322,9 @@ func (p *path) addAddress() bool {
 		text = append(text, a.String())
 	}
 	link := Link{Name: LinkAddress, Object: joined(text), State: OK, Message: p.allocated.Message}
+	if _, wrong := convert.KeepConnections(p.object); wrong != "" { // addService says so
+		link.Message = strings.Replace(link.Message, "; "+wrong, "", 1)
+	}
 	switch {
 	case p.allocated.Reason == v1alpha1.ReasonAddressRetained && !p.unread("ipaddresspools", "l2domains") &&
 		slices.ContainsFunc(p.asked(), func(a netip.Addr) bool { return p.allocation.PoolOf(a) == "" }):

@@ -98,6 +98,10 @@ func (p *path) programmed(object string) Link {
 		link.State, link.Reason, link.Message = Warning, p.announced.Reason, aboutOther+p.announced.Message
 	case p.announced.Status == metav1.ConditionTrue || slices.Contains(later, p.announced.Reason):
 		link.State, link.Message = OK, "programmed"
+		if p.service.ConnectionsMayEnd && !p.service.SessionAffinity && !p.world.Cluster.OpenShiftSDN {
+			link.Message += "; with several endpoints, connections end at a failover: " + v1alpha1.AnnotationKeepConnections +
+				" is false"
+		}
 		p.addUnwritable(&link)
 	default:
 		link.State, link.Message = Unused, "not announced: "+p.announced.Reason

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,10 @@ const maxSame = 3
 func (v *overview) addServices() {
 	last, more := map[string]int{}, map[string]int{} // by reason: the last finding, and the Services beyond the first ones
 	count, options, weak := map[string]int{}, v.objects.ServiceOptions(), v.weakEndpoints()
+	services := map[world.Key]*world.Service{}
+	for _, s := range v.world.Services {
+		services[s.Key] = s
+	}
 	for _, s := range sorted(v.objects.Services) {
 		if !convert.Ours(s, options) {
 			continue
@@ -34,15 +39,18 @@ func (v *overview) addServices() {
 		}
 		key := world.Key{Namespace: s.Namespace, Name: s.Name}
 		command := printable.Command("kubectl slb explain %s", s.Namespace+"/"+s.Name)
-		if l, ok := v.listed[key]; c == nil && ok {
-			c, state = &metav1.Condition{Reason: ReasonListedByOthers, Message: l.message()}, Warning
-			command = l.command() // That explains one Service, and does not read others.
-		}
 		if w := weak[key]; c == nil && w != nil {
 			c, state = w, Warning
 		}
 		if c == nil {
-			continue
+			l := v.warningOf(s, services[key])
+			if l == nil {
+				continue
+			}
+			c, state = &metav1.Condition{Reason: l.Reason, Message: l.Message}, l.State
+			if l.Reason == ReasonListedByOthers {
+				command = l.Command // explain is about one Service, and does not read others.
+			}
 		}
 		if count[c.Reason]++; count[c.Reason] > maxSame {
 			more[c.Reason]++
@@ -55,6 +63,22 @@ func (v *overview) addServices() {
 	for reason, n := range more {
 		v.out.Findings[last[reason]].Object += fmt.Sprintf(" and %d more", n)
 	}
+}
+
+// warningOf returns the first link that explain warns about, of those that follow from Services and that no condition is
+// about; nil if there is none. What is wrong with gateways and nodes has findings of its own.
+func (v *overview) warningOf(s *corev1.Service, service *world.Service) *Link {
+	of := *v.path
+	of.Service, of.object, of.service = service.Key, s, service
+	of.allocated = meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+	if of.addService() {
+		of.addListed()
+	}
+	at := slices.IndexFunc(of.links, func(l Link) bool { return l.State != OK && l.State != Unused })
+	if at < 0 {
+		return nil
+	}
+	return &of.links[at]
 }
 
 // weakEndpoints returns, by Service, what explain warns about in endpoints of which some take connections: those of one

@@ -361,11 +361,24 @@ func (r *serviceReader) requested(s setting) []netip.Addr {
 
 // readKeepConnections reads the annotation. Another value than true or false keeps connections, and is a limit.
 func (r *serviceReader) readKeepConnections() {
-	keep, ok := r.annotation(v1alpha1.AnnotationKeepConnections)
-	if ok && keep.value != "true" && keep.value != "false" {
-		r.limit("%s: %q is neither true nor false: connections are kept", keep.field, keep.value)
+	keep, wrong := KeepConnections(r.service)
+	r.out.ConnectionsMayEnd = !keep
+	if wrong != "" {
+		r.out.Limits = append(r.out.Limits, wrong)
 	}
-	r.out.ConnectionsMayEnd = keep.value == "false"
+}
+
+// KeepConnections returns the value of the annotation, and what is wrong with it; empty if nothing is.
+func KeepConnections(s *corev1.Service) (keep bool, wrong string) {
+	switch value := strings.TrimSpace(s.Annotations[v1alpha1.AnnotationKeepConnections]); value {
+	case "", "true":
+		return true, ""
+	case "false":
+		return false, ""
+	default:
+		return true, fmt.Sprintf("%s: %q is neither true nor false: connections are kept",
+			annotationField(v1alpha1.AnnotationKeepConnections), Truncate(value, maxForeignText))
+	}
 }
 
 func sameAddrs(a, b []netip.Addr) bool {
