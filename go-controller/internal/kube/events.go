@@ -46,7 +46,7 @@ func transitions() []transition {
 }
 
 // service reports the transitions in a status write. A Service that waits for an address is reported again if the
-// reason changes.
+// reason changes, and an announced one if it is no longer usable in part only.
 func (e *Events) service(before, after *corev1.Service) {
 	if e.OnAllocated != nil && len(convert.Assigned(before)) == 0 && len(convert.Assigned(after)) > 0 {
 		e.OnAllocated(world.Key{Namespace: after.Namespace, Name: after.Name})
@@ -63,7 +63,8 @@ func (e *Events) service(before, after *corev1.Service) {
 		if was != nil && was.Reason == v1alpha1.ReasonDatabaseUnreachable && t.to == metav1.ConditionTrue {
 			continue // only the connection to the databases was restored
 		}
-		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) {
+		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) ||
+			was.Reason == v1alpha1.ReasonPartlyUsable && is.Reason == v1alpha1.ReasonAnnounced {
 			e.queue.add(event{about, t.kind, t.reason, is.Message})
 		}
 	}

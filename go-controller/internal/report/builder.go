@@ -287,7 +287,9 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 	// A plan beyond a limit has no backends. With OpenShift SDN, kube-proxy has them all the same.
 	served := p.Excess.Limit != plan.NoLimit ||
 		slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
+	reason := v1alpha1.ReasonAnnounced
 	if f := familyWithoutBackend(p); served && f != 0 && p.Excess.Limit == plan.NoLimit {
+		reason = v1alpha1.ReasonPartlyUsable
 		message += fmt.Sprintf("; the Service has no usable %s endpoint, so connections over %s are rejected", f, f)
 	}
 	if hosts := hostsOverUDP(p); len(hosts) > 0 && !v.World.Cluster.OpenShiftSDN {
@@ -304,7 +306,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so no connection is served; " + message}
 	}
-	return v.reaching(p, message)
+	return v.reaching(p, reason, message)
 }
 
 // hostsOverUDP returns the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client

@@ -26,7 +26,7 @@ func TestFamilyWithoutBackendIsReported(t *testing.T) {
 		remark               bool
 	}{
 		"both":                   {true, true, true, metav1.ConditionTrue, v1alpha1.ReasonAnnounced, false},
-		"one of two":             {true, true, false, metav1.ConditionTrue, v1alpha1.ReasonAnnounced, true},
+		"one of two":             {true, true, false, metav1.ConditionTrue, v1alpha1.ReasonPartlyUsable, true},
 		"none of two":            {true, false, false, metav1.ConditionFalse, v1alpha1.ReasonNoEndpoints, false},
 		"no address of a family": {false, true, false, metav1.ConditionTrue, v1alpha1.ReasonAnnounced, false},
 	} {

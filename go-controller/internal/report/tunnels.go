@@ -14,9 +14,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the message
-// about them: gateways reach all of its endpoints, some, or none.
-func (v *Builder) reaching(p *plan.Service, message string) *status.Verdict {
+// reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the reason
+// and message if gateways reach all of its endpoints: they may reach some only, or none.
+func (v *Builder) reaching(p *plan.Service, reason, message string) *status.Verdict {
 	switch beyond, all := v.beyondTunnels(p); {
 	case all:
 		return not(v1alpha1.ReasonNoEndpoints, "no gateway reaches an endpoint of the Service: %s; %s", beyond, message)
@@ -24,7 +24,7 @@ func (v *Builder) reaching(p *plan.Service, message string) *status.Verdict {
 		return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
 			Message: message + "; " + beyond}
 	}
-	return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: message}
+	return &status.Verdict{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
 // beyondTunnels describes the endpoints of a plan that the gateways of its addresses do not reach because OVN's tunnels
