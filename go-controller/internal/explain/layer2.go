@@ -179,8 +179,18 @@ func (p *path) addShard(a netip.Addr, d *v1alpha1.L2Domain, id world.ShardID) {
 		return
 	}
 	s := &d.Status.Shards[at]
-	p.ok(LinkShard, name, "gateways in order: "+joined(s.Gateways))
+	p.ok(LinkShard, name, "gateways in order: "+joined(activeFirst(s)))
 	p.addGateway(a, d, s)
+}
+
+// activeFirst returns the gateways of a shard in the order in which they take it over. The first one is the one that
+// has claimed it, if any, which after a failover is not yet the first of s.Gateways and is marked then.
+func activeFirst(s *v1alpha1.ShardStatus) []string {
+	if s.Active == "" || len(s.Gateways) > 0 && s.Gateways[0] == s.Active {
+		return s.Gateways
+	}
+	others := slices.DeleteFunc(slices.Clone(s.Gateways), func(name string) bool { return name == s.Active })
+	return append([]string{s.Active + " (active)"}, others...)
 }
 
 // addNoGateway adds the reason why no node can be a gateway of a domain.
