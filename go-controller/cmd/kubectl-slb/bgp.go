@@ -117,7 +117,7 @@ func (s *nodeSession) problem() string {
 	}
 	before := s.State == v1alpha1.BGPIdle && s.Since != nil && s.LastErrorTime != nil &&
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
-	lacks := strings.Contains(s.LastError, "not negotiated")
+	lacks := s.LastErrorReason == v1alpha1.BGPErrorNotNegotiated
 	var problems []string
 	if (s.State != v1alpha1.BGPEstablished || lacks) && !before && s.LastError != "" {
 		problems = append(problems, s.LastError)

@@ -38,6 +38,9 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 	} {
 		s := nodeSession{Node: "n1", BGPSession: v1alpha1.BGPSession{Peer: "tor", State: c.state, LastError: c.err,
 			LastErrorTime: new(metav1.NewTime(c.failed)), Since: new(metav1.NewTime(ended))}}
+		if c.err == lacks {
+			s.LastErrorReason = v1alpha1.BGPErrorNotNegotiated
+		}
 		if got := s.problem(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

@@ -2,28 +2,29 @@
 
 package bgp
 
-import "strings"
+import "github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 
-// MoreSpecific reports whether the error of a session says more about the cause than that of another node's session
-// with the same router; an empty one says least. When a router refuses all nodes for one reason, some have not got that
-// far: their path or BFD fails for the moment.
-func MoreSpecific(problem, than string) bool { return specificity(problem) > specificity(than) }
+// Problem is the error of a session. The zero value is none.
+type Problem struct {
+	Text   string
+	Reason v1alpha1.BGPErrorReason
+}
 
-func specificity(problem string) int {
-	text := strings.ToLower(problem)
-	bfd := strings.Contains(text, "bfd")
+// MoreSpecific reports whether a problem says more about the cause than that of another node's session with the same
+// router; none says least. When a router refuses all nodes for one reason, some have not got that far: their path or BFD
+// fails for the moment.
+func (p Problem) MoreSpecific(than Problem) bool { return p.specificity() > than.specificity() }
+
+func (p Problem) specificity() int {
 	switch {
-	case text == "":
+	case p.Text == "":
 		return 0
-	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
-		return 4
-	case strings.Contains(text, ReceivedNotification) && !bfd:
-		return 3 // the router has answered
-	case bfd:
+	case p.Reason == v1alpha1.BGPErrorBFDDown:
 		return 1
+	case p.Reason == v1alpha1.BGPErrorNotification:
+		return 3 // the router has answered
+	case p.Reason == v1alpha1.BGPErrorWrongASN:
+		return 4
 	}
 	return 2
 }
-
-// ReceivedNotification is in the error of a session that the router ended.
-const ReceivedNotification = "received notification"

@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 func TestMoreSpecific(t *testing.T) {
-	ascending := []string{
-		"",
-		"BFD is down: the path to the peer failed",
-		"connect: dial tcp 10.50.0.1:179: i/o timeout: check that both sides use the same password",
-		"received notification: code 6(cease) subcode 6(other configuration change)",
-		"received notification: code 2(open message error) subcode 2(bad peer as)",
+	ascending := []bgp.Problem{
+		{},
+		{Text: "the path to the peer failed", Reason: v1alpha1.BGPErrorBFDDown},
+		{Text: "connect: connection refused"},
+		{Text: "received notification", Reason: v1alpha1.BGPErrorNotification},
+		{Text: "as number mismatch", Reason: v1alpha1.BGPErrorWrongASN},
 	}
 	for i, less := range ascending {
 		for j, more := range ascending {
-			if got := bgp.MoreSpecific(more, less); got != (j > i) {
-				t.Errorf("%q says more than %q: %t", more, less, got)
+			if got := more.MoreSpecific(less); got != (j > i) {
+				t.Errorf("%v says more than %v: %t", more, less, got)
 			}
 		}
 	}
-	if bgp.MoreSpecific("received notification: code 6(cease) subcode 10(bfd down)", ascending[2]) ||
-		!bgp.MoreSpecific("as number mismatch expected 64513, received 64999", ascending[3]) {
-		t.Error("a session that ended because of BFD, or a mismatch that the node has found, has the wrong rank")
+	if unanswered := (bgp.Problem{Text: "i/o timeout", Reason: v1alpha1.BGPErrorNoAnswer}); unanswered.MoreSpecific(
+		ascending[2]) || ascending[2].MoreSpecific(unanswered) {
+		t.Error("no answer says as much as a refused connection")
 	}
 }

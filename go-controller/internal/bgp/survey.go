@@ -25,7 +25,8 @@ type Advertisers struct {
 	ByNode bool
 	// Problem is the most specific one of the sessions that are down or do not carry the address. Cause is the same
 	// without the node.
-	Problem, Cause string
+	Problem string
+	Cause   Problem
 	// NotNegotiated is the family of the address if an Established session does not have it, and 0 otherwise.
 	NotNegotiated world.Family
 	// Unknown means that no node is known to advertise the address, and that the state of at least one session is
@@ -271,8 +272,8 @@ func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session 
 	} else if session.Established {
 		a.NotNegotiated, session.Problem = f, NotNegotiated(f)
 	}
-	if MoreSpecific(session.Problem, a.Cause) {
-		a.Cause = session.Problem
+	if cause := (Problem{session.Problem, session.Reason}); cause.MoreSpecific(a.Cause) {
+		a.Cause = cause
 		a.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + session.Problem
 	}
 	a.Unknown = a.Unknown || session.Unknown

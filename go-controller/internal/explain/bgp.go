@@ -203,7 +203,7 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 					Command: printable.Command("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family,
 						name, s.PeerAddress)}
 			}
-			if s.State != v1alpha1.BGPEstablished && (most == nil || bgp.MoreSpecific(s.LastError, most.LastError)) {
+			if s.State != v1alpha1.BGPEstablished && (most == nil || problemOf(s).MoreSpecific(problemOf(most))) {
 				most, at = s, name
 			}
 		}
@@ -248,7 +248,7 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 		cause = "the guard or agent of the node reports: " + fault
 	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
-		!strings.Contains(strings.ToLower(s.LastError), bgp.ReceivedNotification) {
+		s.LastErrorReason != v1alpha1.BGPErrorNotification {
 		reason = ReasonPeerDown
 		cause, _, _ = strings.Cut(s.LastError, ": check that both sides") // the other sessions show that they do
 		cause += fmt.Sprintf("; the router has sessions with %s, so the cause is on this node, on its link, or in what "+
@@ -333,38 +333,46 @@ func (p *path) firstFaulty(nodes []string) (node, fault string) {
 // peer that does not exist, which no command is about.
 func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause, command string) {
 	peer := objects.Named(p.objects.Peers, s.Peer)
-	// What an operator of the router wrote is quoted.
-	text, _, _ := strings.Cut(strings.ToLower(s.LastError), `: "`)
 	edit := func(field string) string {
 		if peer == nil {
 			return "kubectl slb bgp"
 		}
 		return printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # "+field, peer.Name)
 	}
-	switch {
-	case strings.Contains(text, "as number"), strings.Contains(text, "bad peer as"):
+	switch s.LastErrorReason {
+	case v1alpha1.BGPErrorWrongASN:
 		fields := "spec.myASN, spec.peerASN"
 		if s.PeerASN != 0 {
 			fields = fmt.Sprintf("spec.peerASN: the router has %d", s.PeerASN)
 		}
 		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit(fields)
-	case strings.Contains(text, bgp.ReceivedNotification):
+	case v1alpha1.BGPErrorNotification:
 		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
 			s.PeerAddress)
-	case strings.Contains(text, "same password"):
+	case v1alpha1.BGPErrorUnreachable:
+		return ReasonPeerDown, s.LastError, printable.Command("ip route get %s   # on node %s", s.PeerAddress, node)
+	case v1alpha1.BGPErrorNotOnLink:
+		return ReasonPeerDown, s.LastError, edit("spec.ebgpMultiHop")
+	case v1alpha1.BGPErrorNoAnswer:
+		if peer == nil || peer.Spec.PasswordSecret == nil && peer.Spec.Password == "" {
+			break
+		}
 		command = edit("spec.password")
-		if peer != nil && peer.Spec.PasswordSecret != nil {
+		if peer.Spec.PasswordSecret != nil {
 			command = printable.Command("kubectl -n "+v1alpha1.PasswordsNamespace+" patch secret %s "+
 				`-p '{"stringData":{"password":"PASSWORD"}}'   # that of router %s`, peer.Spec.PasswordSecret.Name, s.PeerAddress)
 		}
 		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " +
 			s.LastError, command
-	case s.LastError == "":
-		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
 	}
-	if strings.Contains(text, "is unreachable") || strings.Contains(text, "no route to host") {
-		return ReasonPeerDown, s.LastError, printable.Command("ip route get %s   # on node %s", s.PeerAddress, node)
+	if s.LastError == "" {
+		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
 	}
 	return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # then check that router %s runs BGP",
 		s.PeerAddress)
+}
+
+// problemOf returns the last error of a session.
+func problemOf(s *v1alpha1.BGPSession) bgp.Problem {
+	return bgp.Problem{Text: s.LastError, Reason: s.LastErrorReason}
 }

@@ -198,12 +198,14 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
 	var lack, silent, noBFD []string
-	var why, cause, whySilent, whyBFD string
+	var why, whySilent, whyBFD string
+	var cause bgp.Problem
 	for _, n := range keepers {
 		s, reports := v.World.Sessions[n][peer]
 		if s.BFDProblem != "" && !s.Unknown {
 			noBFD, whyBFD = append(noBFD, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
 		}
+		problem := bgp.Problem{Text: s.Problem, Reason: s.Reason}
 		switch {
 		case s.Established:
 			continue
@@ -211,8 +213,8 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.
 			silent = append(silent, n)
 			whySilent = cmp.Or(whySilent, problemOf(n, s.Problem))
 			continue
-		case bgp.MoreSpecific(s.Problem, cause):
-			why, cause = problemOf(n, s.Problem), s.Problem
+		case problem.MoreSpecific(cause):
+			why, cause = problemOf(n, s.Problem), problem
 		case s.Problem == "" && !reports:
 			why = cmp.Or(why, "; "+bgp.NoReport(n))
 		}

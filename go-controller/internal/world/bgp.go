@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Peer is a router with which nodes have a BGP session.
@@ -116,6 +118,8 @@ type PeerSession struct {
 	PeerASN uint32
 	// Problem is the reason why the session is not Established, as far as the node knows.
 	Problem string
+	// Reason is what Problem is about, if it is the last error of our BGP daemon.
+	Reason v1alpha1.BGPErrorReason
 	// BFDProblem is why BFD does not work, as far as the node knows; empty if nothing prevents it.
 	BFDProblem string
 	// WithoutIPv4 and WithoutIPv6 mean that the session is Established and does not have the family. Both are false if

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // field is a field of a session or of its routes, and the resulting state in FRR.
@@ -351,8 +352,33 @@ func refusal(t *testing.T, n *node, peer, want string) {
 		if state.Phase == speaker.Established || state.LastErrorTime.IsZero() {
 			return fmt.Errorf("phase %s, error of %s", state.Phase, state.LastErrorTime)
 		}
+		if want := aboutOf(state.LastError); state.LastErrorReason != want {
+			return fmt.Errorf("last error %q is about %q, want %q", state.LastError, state.LastErrorReason, want)
+		}
 		return nil
 	})
+}
+
+// aboutOf returns what an error with a text of FRR or the kernel is about.
+func aboutOf(text string) v1alpha1.BGPErrorReason {
+	for _, known := range []struct {
+		text  string
+		about v1alpha1.BGPErrorReason
+	}{
+		{"as number mismatch", v1alpha1.BGPErrorWrongASN},
+		{"the peer's AS number is", v1alpha1.BGPErrorWrongASN},
+		{"bad peer as", v1alpha1.BGPErrorWrongASN},
+		{"received notification", v1alpha1.BGPErrorNotification},
+		{"is not on a link of this node", v1alpha1.BGPErrorNotOnLink},
+		{"i/o timeout", v1alpha1.BGPErrorNoAnswer},
+		{"no route to host", v1alpha1.BGPErrorUnreachable},
+		{"network is unreachable", v1alpha1.BGPErrorUnreachable},
+	} {
+		if strings.Contains(text, known.text) {
+			return known.about
+		}
+	}
+	return ""
 }
 
 // says compares the state in FRR with the expectations of a field.

@@ -275,7 +275,7 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 		out := v1alpha1.BGPSession{
 			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: second(s.Since),
 			Outdated: s.Outdated && !s.Damped, AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6),
-			LastError: s.LastError, LastErrorTime: second(s.LastErrorTime),
+			LastError: s.LastError, LastErrorReason: s.LastErrorReason, LastErrorTime: second(s.LastErrorTime),
 		}
 		if s.Addr.IsValid() {
 			out.PeerAddress = s.Addr.String()

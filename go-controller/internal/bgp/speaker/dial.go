@@ -17,6 +17,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 const (
@@ -170,7 +171,8 @@ func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 		return nil, errClosed{}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), hint(t, err))
+		text, about := hint(t, err)
+		return nil, &dialError{fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), text), about}
 	}
 	return conn.(*net.TCPConn), nil
 }
@@ -180,6 +182,12 @@ type errClosed struct{}
 
 func (errClosed) Error() string { return closed }
 
+// dialError is why a router was not connected.
+type dialError struct {
+	error
+	about v1alpha1.BGPErrorReason
+}
+
 // dialReason returns the reason why a router was not connected.
 func dialReason(err error) reason {
 	if errors.As(err, &errClosed{}) {
@@ -188,33 +196,41 @@ func dialReason(err error) reason {
 	if errors.As(err, &errCollision{}) {
 		return reason{text: err.Error(), kind: detected}
 	}
-	return reason{text: err.Error(), kind: unreachable}
+	why := reason{text: err.Error(), kind: unreachable}
+	if d := (*dialError)(nil); errors.As(err, &d) {
+		why.about = d.about
+	}
+	return why
 }
 
 // noPassword is a hint for a peer that has a password although we do not: it ignores what is not signed (RFC 2385).
 const noPassword = ", and that the peer has no password (TCP MD5) for this node: it would not answer without it"
 
-// hint returns a possible reason why a peer does not answer.
-func hint(t target, err error) string {
+// hint returns a possible reason why a peer does not answer, and what the error is about.
+func hint(t target, err error) (string, v1alpha1.BGPErrorReason) {
 	n := t.neighbor
 	if hop := offLinkNextHop(t); hop.IsValid() {
 		return fmt.Sprintf(": peerAddress %s is not on a link of this node, which has a route to it by way of %s: an "+
 			"external peer "+
-			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop)
+			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop), v1alpha1.BGPErrorNotOnLink
+	}
+	if errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) {
+		return "", v1alpha1.BGPErrorUnreachable
 	}
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
-		return ""
+		return "", ""
 	}
+	const about = v1alpha1.BGPErrorNoAnswer
 	switch {
 	case n.Password != "":
 		// The kernel ignores an unsigned RST, so that a router without BGP does not refuse the connection either.
-		return ": check that both sides use the same password, and that the peer runs BGP"
+		return ": check that both sides use the same password, and that the peer runs BGP", about
 	case n.SecurityHops > 0:
 		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop") +
-			noPassword
+			noPassword, about
 	}
-	return ": check the address" + noPassword
+	return ": check the address" + noPassword, about
 }
 
 // offLinkNextHop returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr

@@ -11,6 +11,7 @@ import (
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Layout of a message (RFC 4271 section 4.1): 16 bytes of ones, the total length, the type.
@@ -73,10 +74,17 @@ func (r *notificationError) Error() string { return r.text }
 
 // reason returns why the session ends. An OPEN that is not acceptable stays so until a configuration changes.
 func (r *notificationError) reason() reason {
-	if r.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR {
-		return reason{text: r.text, kind: standing, asn: r.asn}
+	why := reason{text: r.text, kind: detected}
+	switch {
+	case r.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
+		why.kind, why.asn = standing, r.asn
+		if r.subcode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
+			why.about = v1alpha1.BGPErrorWrongASN
+		}
+	case r.code == packet.BGP_ERROR_CEASE && r.subcode == bfdDownSubcode:
+		why.about = v1alpha1.BGPErrorBFDDown
 	}
-	return reason{text: r.text, kind: detected}
+	return why
 }
 
 // messageLength checks a header and returns the length of the message (RFC 4271 section 6.1).

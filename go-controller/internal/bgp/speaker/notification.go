@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Codes and subcodes of NOTIFICATIONs that gobgp has no names for.
@@ -66,22 +68,28 @@ func (n *receivedNotification) unwrap() *receivedNotification {
 // reason returns the NOTIFICATION as the reason of the end of a session. Its cause stands if it is the configuration of
 // the router or an administrator.
 func (n *receivedNotification) reason() reason {
-	kind := transient
+	why := reason{text: n.Error(), kind: transient, about: v1alpha1.BGPErrorNotification}
 	switch n.code {
 	case packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
-		kind = standing
+		why.kind = standing
+		if n.subcode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
+			why.about = v1alpha1.BGPErrorWrongASN
+		}
 	case packet.BGP_ERROR_CEASE:
 		switch n.subcode {
+		case bfdDownSubcode:
+			why.about = v1alpha1.BGPErrorBFDDown
 		case packet.BGP_ERROR_SUB_HARD_RESET:
 			if len(n.data) >= 2 && n.data[1] != packet.BGP_ERROR_SUB_HARD_RESET {
-				kind = n.unwrap().reason().kind
+				inner := n.unwrap().reason()
+				why.kind, why.about = inner.kind, inner.about
 			}
 		case packet.BGP_ERROR_SUB_MAXIMUM_NUMBER_OF_PREFIXES_REACHED, packet.BGP_ERROR_SUB_ADMINISTRATIVE_SHUTDOWN,
 			packet.BGP_ERROR_SUB_PEER_DECONFIGURED:
-			kind = standing
+			why.kind = standing
 		}
 	}
-	return reason{text: n.Error(), kind: kind}
+	return why
 }
 
 // notificationName returns the names of a code and a subcode.

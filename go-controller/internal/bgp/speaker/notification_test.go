@@ -5,6 +5,8 @@ package speaker
 import (
 	"strings"
 	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 func TestReceivedNotification(t *testing.T) {
@@ -49,7 +51,15 @@ func TestReceivedNotification(t *testing.T) {
 		{"unknown", 99, 3, "data", "code 99(undefined) subcode 3(undefined)", transient},
 	} {
 		n := &receivedNotification{code: c.code, subcode: c.subcode, data: []byte(c.data)}
-		if got, want := n.reason(), (reason{text: "received notification: " + c.want, kind: c.kind}); got != want {
+		about := v1alpha1.BGPErrorNotification
+		switch c.name {
+		case "BFD":
+			about = v1alpha1.BGPErrorBFDDown
+		case "AS number":
+			about = v1alpha1.BGPErrorWrongASN
+		}
+		want := reason{text: "received notification: " + c.want, kind: c.kind, about: about}
+		if got := n.reason(); got != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
 	}

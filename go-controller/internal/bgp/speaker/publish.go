@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // publish updates the State.
@@ -35,7 +36,7 @@ func (p *peer) publish(want *bgp.Session) {
 	} else if want != nil && p.dials {
 		next.Phase = Active
 	}
-	next.LastError, next.LastErrorTime = last.message(), last.at
+	next.LastError, next.LastErrorReason, next.LastErrorTime = last.message(), last.about, last.at
 	if next.Phase != Established && next.PeerASN == 0 {
 		next.PeerASN = last.asn
 	}
@@ -49,7 +50,8 @@ func (p *peer) publish(want *bgp.Session) {
 	}
 	switch {
 	case next.Damped:
-		next.LastError, next.LastErrorTime = last.message()+dampedText(want.Neighbor), last.at
+		next.LastError = last.message() + dampedText(want.Neighbor)
+		next.LastErrorReason, next.LastErrorTime = last.about, last.at
 	case next.Phase == Established:
 		p.err.expire()
 	}
@@ -94,6 +96,6 @@ func (s *State) reportExcluded(offered bgp.Neighbor, routes map[netip.Prefix]bgp
 		errs = append(errs, bgp.NotNegotiated(world.IPv6))
 	}
 	if len(errs) > 0 {
-		s.LastError, s.LastErrorTime = strings.Join(errs, "; "), s.Since
+		s.LastError, s.LastErrorReason, s.LastErrorTime = strings.Join(errs, "; "), v1alpha1.BGPErrorNotNegotiated, s.Since
 	}
 }

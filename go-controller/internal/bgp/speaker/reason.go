@@ -2,12 +2,18 @@
 
 package speaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
 
 // reason is why a session ended or could not be opened.
 type reason struct {
 	text string
 	kind reasonKind
+	// about is what the error is about, for the report.
+	about v1alpha1.BGPErrorReason
 	// asn is the AS number in the router's OPEN, if the session could not be opened because of it.
 	asn uint32
 }

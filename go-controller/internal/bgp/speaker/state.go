@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Phase is the state of a session (RFC 4271 section 8.2.2).
@@ -44,8 +45,9 @@ type State struct {
 	// (Turn).
 	Outdated bool
 	// LastError is the latest reason why the session was lost or could not be opened; empty if that never happened.
-	LastError     string
-	LastErrorTime time.Time
+	LastError       string
+	LastErrorReason v1alpha1.BGPErrorReason
+	LastErrorTime   time.Time
 	// Families are the address families of the session, while it is Established. IPv4 is not among them if there are
 	// routes whose next hops of IPv6 the peer does not accept (RFC 8950).
 	Families Families

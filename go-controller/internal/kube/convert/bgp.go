@@ -231,6 +231,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSes
 			is.Established, is.Problem = false, "the BGP daemon was stopped"
 		} else if !is.Established {
 			is.Problem = cmp.Or(SessionError(session.LastError), "the session is "+string(session.State))
+			is.Reason = session.LastErrorReason
 		} else if session.Families != nil {
 			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())
 			is.WithoutIPv6 = !slices.Contains(session.Families, world.IPv6.String())

@@ -96,6 +96,31 @@ const (
 	BFDUp        BFDSessionState = "Up"
 )
 
+// BGPErrorReason is what the last error of a session is about. It is absent if it is none of these.
+//
+// +kubebuilder:validation:Enum=WrongASN;Notification;NoAnswer;NotOnLink;Unreachable;BFDDown;NotNegotiated
+type BGPErrorReason string
+
+// Reasons of the last error of a session.
+const (
+	// BGPErrorWrongASN means that one side does not accept the AS number of the other.
+	BGPErrorWrongASN BGPErrorReason = "WrongASN"
+	// BGPErrorNotification means that the router has ended or refused the session by a NOTIFICATION (RFC 4271 section
+	// 4.5) about anything else.
+	BGPErrorNotification BGPErrorReason = "Notification"
+	// BGPErrorNoAnswer means that the router does not answer, as with a wrong password (RFC 2385).
+	BGPErrorNoAnswer BGPErrorReason = "NoAnswer"
+	// BGPErrorNotOnLink means that the router does not answer and must be on a link of the node, and is not.
+	BGPErrorNotOnLink BGPErrorReason = "NotOnLink"
+	// BGPErrorUnreachable means that the node has no route to the router, or that nothing answers ARP or neighbor
+	// discovery.
+	BGPErrorUnreachable BGPErrorReason = "Unreachable"
+	// BGPErrorBFDDown means that the path to the router failed according to BFD.
+	BGPErrorBFDDown BGPErrorReason = "BFDDown"
+	// BGPErrorNotNegotiated means that an Established session lacks a family that has routes.
+	BGPErrorNotNegotiated BGPErrorReason = "NotNegotiated"
+)
+
 // BGPSession is one session as seen by this node.
 type BGPSession struct {
 	// peer is the name of the BGPPeer.
@@ -169,6 +194,11 @@ type BGPSession struct {
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
+
+	// lastErrorReason is what lastError is about.
+	//
+	// +optional
+	LastErrorReason BGPErrorReason `json:"lastErrorReason,omitempty"`
 
 	// lastErrorTime is the time at which lastError occurred.
 	//
