@@ -21,8 +21,11 @@ type Answer struct {
 
 const (
 	typeARP, typeIPv6, typeVLAN = 0x0806, 0x86dd, 0x8100
-	icmpv6                      = 58
-	solicitation, advertisement = 135, 136
+
+	icmpv6 = 58
+	// Extension headers that hosts skip before ICMPv6 (RFC 8200 section 4.1). A fragment is none (RFC 6980).
+	hopByHop, routing, destinationOptions = 0, 43, 60
+	solicitation, advertisement           = 135, 136
 	// linkLayerOption is the type of the option with the target's MAC address, linkLayerLength its length in units of 8
 	// bytes (RFC 4861 section 4.6.1).
 	linkLayerOption, linkLayerLength = 2, 1
@@ -35,8 +38,9 @@ const (
 	atNextHeader      = atPayload + 6
 	atHopLimit        = atPayload + 7
 	atICMP            = atPayload + 40
-	atTarget          = atICMP + 8
-	atOption          = atTarget + 16
+	// Offsets in a neighbour advertisement.
+	atTarget = 8
+	atOption = atTarget + 16
 )
 
 // probeFrame returns a frame to which the host with an address replies, without identifying the sender: an ARP probe
@@ -124,6 +128,24 @@ func checksum(sum uint32, data []byte) uint16 {
 	return ^uint16(sum)
 }
 
+// icmpMessage returns the ICMPv6 message of an untagged IPv6 frame, behind any extension headers; nil if it has none.
+func icmpMessage(frame []byte) []byte {
+	if len(frame) < atICMP {
+		return nil
+	}
+	next, rest := frame[atNextHeader], frame[atICMP:]
+	for next == hopByHop || next == routing || next == destinationOptions {
+		if len(rest) < 8 {
+			return nil
+		}
+		next, rest = rest[0], rest[min(len(rest), 8+8*int(rest[1])):]
+	}
+	if next != icmpv6 {
+		return nil
+	}
+	return rest
+}
+
 // answer parses from an untagged frame the address that its sender claims. Any ARP packet with a sender address makes
 // a claim (RFC 5227 section 2.1.1), and so does a neighbour advertisement.
 func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
@@ -135,15 +157,17 @@ func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
 	case typeARP:
 		a, m = netip.AddrFrom4([4]byte(frame[atSenderAddr:])), frame[atSenderMAC:]
 	case typeIPv6:
-		if len(frame) < atTarget+16 || frame[atNextHeader] != icmpv6 || frame[atICMP] != advertisement ||
-			frame[atHopLimit] != hops {
+		message := icmpMessage(frame)
+		if len(message) < atOption || message[0] != advertisement || frame[atHopLimit] != hops {
 			return a, "", false
 		}
-		a = netip.AddrFrom16([16]byte(frame[atTarget:]))
-		// An option has its type, its length in units of 8 bytes, and at least 6 more bytes.
-		for o := frame[atOption:]; len(o) >= 8 && o[1] > 0; o = o[min(len(o), 8*int(o[1])):] {
+		a = netip.AddrFrom16([16]byte(message[atTarget:]))
+		// An option has its type, its length in units of 8 bytes, and at least 6 more bytes. Of several, hosts take the
+		// first (Linux: net/ipv6/ndisc.c, ndisc_parse_options).
+		for o := message[atOption:]; len(o) >= 8 && o[1] > 0; o = o[min(len(o), 8*int(o[1])):] {
 			if o[0] == linkLayerOption {
 				m = o[2:]
+				break
 			}
 		}
 	}

@@ -98,7 +98,16 @@ func TestAnswers(t *testing.T) {
 		"advertisement in the name of another": {bytesOf(t, posing(advert)), "fd00:50::50", true},
 		"the same after another option": {bytesOf(t, strings.Replace(posing(advert), "0201", "0e01000000000000 0201", 1)),
 			"fd00:50::50", true},
-		"advertisement from beyond the link": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", true},
+		"the same before another one of its kind": {bytesOf(t, strings.Replace(posing(advert), "0201 0242ac000001",
+			"0201 0242ac000001 0201 021122334455", 1)), "fd00:50::50", true},
+		"advertisement behind a hop-by-hop header": {behind(t, "00"), "fd00:50::50", true},
+		"advertisement behind a routing header":    {behind(t, "2b"), "fd00:50::50", true},
+		"advertisement behind options":             {behind(t, "3c"), "fd00:50::50", true},
+		"advertisement behind two headers": {bytesOf(t, strings.Replace(strings.Replace(advert, "3a ff", "00 ff", 1),
+			"8800 c5d5", "3c00010400000000 3a01010c0000000000000000000000 00 8800 c5d5", 1)), "fd00:50::50", true},
+		"advertisement in a fragment":        {behind(t, "2c"), "", false},
+		"a header without an end":            {bytesOf(t, strings.Replace(advert, "3a ff", "3c ff", 1))[:60], "", true},
+		"advertisement from beyond the link": {bytesOf(t, strings.Replace(advert, "3a ff", "3a fe", 1)), "", false},
 		"ping":                               {bytesOf(t, ping), "", false},
 		"TCP":                                {bytesOf(t, tcp), "", false},
 		"short":                              {bytesOf(t, arpReply)[:20], "", true},
@@ -111,6 +120,13 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: answer %s %s %v, want %q", name, a, mac, ok, c.want)
 		}
 	}
+}
+
+// behind returns an advertisement behind an extension header of 8 bytes.
+func behind(t *testing.T, header string) []byte {
+	t.Helper()
+	return bytesOf(t, strings.Replace(strings.Replace(posing(advert), "0020 3a ff", "0028 "+header+" ff", 1), "8800 c5d5",
+		"3a00010400000000 8800 c5d5", 1))
 }
 
 func FuzzAnswer(f *testing.F) {

@@ -73,14 +73,19 @@ func prepare(fd, device int) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: device}))
 }
 
-// answers returns a filter that accepts ARP and neighbour advertisements, because a gateway's uplink carries much
-// other traffic.
+// answers returns a filter that accepts ARP, neighbour advertisements, and what may be one behind extension headers,
+// because a gateway's uplink carries much other traffic.
 func answers() []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: atType, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipTrue: 5},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeIPv6, SkipFalse: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipTrue: 10},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeIPv6, SkipFalse: 10},
+		bpf.LoadAbsolute{Off: atHopLimit, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: hops, SkipFalse: 8},
 		bpf.LoadAbsolute{Off: atNextHeader, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: hopByHop, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: routing, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: destinationOptions, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: icmpv6, SkipFalse: 3},
 		bpf.LoadAbsolute{Off: atICMP, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: advertisement, SkipFalse: 1},
@@ -89,8 +94,8 @@ func answers() []bpf.Instruction {
 	}
 }
 
-// maxFrame is how much of a frame is read. Answers are shorter.
-const maxFrame = 256
+// maxFrame is how much of a frame is read: all of one without a tag. Extension headers may fill it.
+const maxFrame = 1514
 
 // Close closes the port. Receive then returns os.ErrClosed.
 func (p *Port) Close() error { return p.file.Close() }

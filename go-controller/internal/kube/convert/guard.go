@@ -5,6 +5,7 @@ package convert
 import (
 	"encoding/json"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -131,7 +132,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	return r
 }
 
-// readConflicts reads conflicts by address.
+// readConflicts reads conflicts by address, those with a MAC address: it becomes part of conditions and Events.
 func readConflicts(text string) map[netip.Addr]ConflictReport {
 	var all map[netip.Addr]ConflictReport
 	if json.Unmarshal([]byte(text), &all) != nil {
@@ -140,7 +141,12 @@ func readConflicts(text string) map[netip.Addr]ConflictReport {
 	// The zone of an address can be any text, and no address of a Service has one.
 	maps.DeleteFunc(all, func(addr netip.Addr, _ ConflictReport) bool { return addr.Zone() != "" })
 	for addr, conflict := range all {
-		conflict.MAC = Truncate(conflict.MAC, maxForeignText)
+		mac, err := net.ParseMAC(conflict.MAC)
+		if err != nil || len(mac) != 6 {
+			delete(all, addr)
+			continue
+		}
+		conflict.MAC = mac.String()
 		all[addr] = conflict
 	}
 	return all
