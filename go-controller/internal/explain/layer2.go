@@ -215,7 +215,7 @@ func (p *path) addNoGateway(d *v1alpha1.L2Domain, c *metav1.Condition) {
 // addGateway adds the active gateway of a shard.
 func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 	if s.Active == "" {
-		if c := p.announced; c != nil && c.Status == metav1.ConditionTrue {
+		if showsGateway(p.announced, a) {
 			// The status of the L2Domain is written after that of the Service.
 			p.ok(LinkGateway, d.Name, fmt.Sprintf("a gateway answers for %s; the status of the L2Domain does not name it yet",
 				a))
@@ -290,6 +290,13 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		}
 	}
 	p.add(link)
+}
+
+// showsGateway reports whether a condition Announced shows that a gateway has claimed the shard of an address, whether
+// or not the Service has endpoints. The condition is nil if there is none.
+func showsGateway(c *metav1.Condition, a netip.Addr) bool {
+	return c != nil && (c.Status == metav1.ConditionTrue ||
+		c.Reason == v1alpha1.ReasonNoEndpoints && mentions(c.Message, a))
 }
 
 // deadOf returns those of some nodes whose kubelets have stopped reporting.

@@ -75,15 +75,15 @@ func (p *path) silentSince(node string) string {
 	return "its guard or agent has not reported since " + l.Spec.RenewTime.UTC().Format(time.RFC3339)
 }
 
-// announces reports whether a Service with an address in a shard is announced: then the status of the L2Domain, which
-// is written at most once in a second, does not show yet which gateway has claimed it.
+// announces reports whether a Service shows that a gateway has claimed the shard of its address: then the status of the
+// L2Domain, which is written at most once in a second, does not show yet which gateway has claimed it.
 func (v *overview) announces(id world.ShardID) bool {
 	return slices.ContainsFunc(v.objects.Services, func(s *corev1.Service) bool {
-		return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAnnounced) &&
-			slices.ContainsFunc(convert.Assigned(s), func(a netip.Addr) bool {
-				of, ok := v.layout.ConfiguredShardFor(s.Labels, v.allocation.PoolOf(a), a)
-				return ok && of == id
-			})
+		announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+		return slices.ContainsFunc(convert.Assigned(s), func(a netip.Addr) bool {
+			of, ok := v.layout.ConfiguredShardFor(s.Labels, v.allocation.PoolOf(a), a)
+			return ok && of == id && showsGateway(announced, a)
+		})
 	})
 }
 

@@ -257,6 +257,9 @@ func (v *Builder) unserved(s *world.Service, placements []place.Placement, p *pl
 // announcedByOVN returns the verdict on addresses that are programmed in OVN.
 func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, advertised []advertisementState,
 	p *plan.Service) *status.Verdict {
+	// A plan beyond a limit has no backends. With OpenShift SDN, kube-proxy has them all the same.
+	served := p.Excess.Limit != plan.NoLimit ||
+		slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
 	parts := make([]string, 0, len(placements))
 	for _, placement := range placements {
 		if placement.Reason != "" {
@@ -269,8 +272,11 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
 		}
 		by := "announced by OVN on gateway"
-		if v.World.Cluster.OpenShiftSDN {
+		switch {
+		case v.World.Cluster.OpenShiftSDN:
 			by = "assigned to node"
+		case !served: // The condition is False.
+			by = "on gateway"
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
@@ -284,9 +290,6 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"(neither in the pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with "+
 			"k8s.ovn.org/node-masquerade-subnet): %s", world.Count(n, "endpoint"), joined(p.Unreachable[:min(n, maxOutside)]))
 	}
-	// A plan beyond a limit has no backends. With OpenShift SDN, kube-proxy has them all the same.
-	served := p.Excess.Limit != plan.NoLimit ||
-		slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
 	reason := v1alpha1.ReasonAnnounced
 	if f := familyWithoutBackend(p); served && f != 0 && p.Excess.Limit == plan.NoLimit {
 		reason = v1alpha1.ReasonPartlyUsable
@@ -304,7 +307,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 	}
 	if !served {
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
-			Message: "the Service has no usable endpoint, so no connection is served; " + message}
+			Message: "the Service has no usable endpoint, so connections are rejected; " + message}
 	}
 	return v.reaching(p, reason, message)
 }
