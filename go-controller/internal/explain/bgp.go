@@ -30,7 +30,7 @@ const (
 
 // addBGP adds the routes of the addresses.
 func (p *path) addBGP() {
-	survey, used := frrk8s.Survey(p.world, p.bgp), false
+	survey, used := p.survey, false
 	for _, a := range p.asked() {
 		if !survey.Takes(p.service, a) {
 			continue

@@ -71,13 +71,12 @@ func (p *path) addClients() {
 // routed returns the addresses that the question is about which routers send to nodes, or may send: an address that is
 // announced at layer 2 as well is among them if nodes advertise it.
 func (p *path) routed() []netip.Addr {
-	survey := p.bgp.Survey()
 	return slices.DeleteFunc(slices.Clone(p.asked()), func(a netip.Addr) bool {
 		if !slices.Contains(p.byDomain, a) {
-			return p.layer2 && !survey.Takes(p.service, a)
+			return p.layer2 && !p.survey.Takes(p.service, a)
 		}
-		r := survey.Of(p.service, a)
-		return r == nil || !r.ByNode || len(r.Nodes) == 0 || !survey.Takes(p.service, a)
+		r := p.survey.Of(p.service, a)
+		return r == nil || !r.ByNode || len(r.Nodes) == 0 || !p.survey.Takes(p.service, a)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -125,6 +126,7 @@ type path struct {
 	layout     *place.Layout
 	allocation *ipam.Allocation
 	bgp        *bgp.Layout
+	survey     *bgp.Survey
 	// allocated and announced are the conditions of the Service; nil if the controller has not written them.
 	allocated, announced *metav1.Condition
 	// listed are the Services with an address that another one lists in spec.externalIPs.
@@ -193,6 +195,7 @@ func clusterPath(o *objects.Objects, q Question) *path {
 func (p *path) decide() {
 	p.allocation = ipam.Allocate(p.world, p.layout.ConfiguredShardOf)
 	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
+	p.survey = frrk8s.Survey(p.world, p.bgp)
 }
 
 // to returns the path to a Service in the same cluster.

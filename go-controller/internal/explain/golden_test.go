@@ -95,20 +95,29 @@ func runScenarios(t *testing.T, pattern string, text func(*scenario) string) {
 		t.Fatal(err)
 	}
 	golden.RunArchives(t, pattern, func(archive *txtar.Archive) (string, error) {
-		s, err := read(base, archive)
+		s, err := run(base, archive)
 		if err != nil {
 			return "", err
 		}
-		for range passes {
-			s.pass()
-			s.question.Now = s.question.Now.Add(2 * time.Second)
-		}
-		if err := s.lead(); err != nil {
-			return "", err
-		}
-		s.deny()
 		return text(s), nil
 	})
+}
+
+// run returns the scenario after the passes of the controller.
+func run(base []byte, archive *txtar.Archive) (*scenario, error) {
+	s, err := read(base, archive)
+	if err != nil {
+		return nil, err
+	}
+	for range passes {
+		s.pass()
+		s.question.Now = s.question.Now.Add(2 * time.Second)
+	}
+	if err := s.lead(); err != nil {
+		return nil, err
+	}
+	s.deny()
+	return s, nil
 }
 
 func read(base []byte, archive *txtar.Archive) (*scenario, error) {

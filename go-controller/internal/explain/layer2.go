@@ -61,7 +61,7 @@ func (p *path) addDomain(a netip.Addr) {
 		p.add(Link{Name: LinkDomain, State: Unused, Message: message})
 		return
 	}
-	if p.bgp.Survey().Takes(p.service, a) {
+	if p.survey.Takes(p.service, a) {
 		p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
 			Message: message + "; a BGPAdvertisement selects it"})
 		return

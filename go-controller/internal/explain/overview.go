@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
@@ -105,7 +104,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	for _, p := range sorted(o.Pools) {
 		v.addPool(p)
 	}
-	keepers := frrk8s.Survey(v.world, v.bgp).SessionNodes()
+	keepers := v.survey.SessionNodes()
 	for _, p := range sorted(o.Peers) {
 		v.addPeer(p, keepers[p.Name])
 	}

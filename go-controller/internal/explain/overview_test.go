@@ -5,11 +5,14 @@ package explain
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,6 +45,39 @@ func wrong(v *Overview) string {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
 	return b.String()
+}
+
+// The overview has a finding about each Service about which explain warns, in each scenario of explain. What is wrong
+// with gateways, nodes and sessions has findings of its own.
+func TestStatusListsServicesThatExplainWarnsAbout(t *testing.T) {
+	base, err := os.ReadFile("testdata/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := run(base, archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.question.From, s.question.Probes = netip.Addr{}, nil
+		found := Summarize(s.Objects, s.question.Now).Findings
+		for _, l := range Explain(s.Objects, s.question).Links {
+			about := l.Name == LinkService || l.Name == LinkPool || l.Name == LinkAddress || l.Name == LinkClients
+			if about && l.State == Warning && !slices.ContainsFunc(found, func(f Finding) bool {
+				return f.Object == "Service "+s.question.Service.String()
+			}) {
+				t.Errorf("%s: explain warns of %+v, the overview does not: %+v", file, l, found)
+			}
+		}
+	}
 }
 
 // No Lease shows OpenShift SDN while no agent runs. The controller knows it.

@@ -65,20 +65,37 @@ func (v *overview) addServices() {
 	}
 }
 
-// warningOf returns the first link that explain warns about, of those that follow from Services and that no condition is
-// about; nil if there is none. What is wrong with gateways and nodes has findings of its own.
+// warningOf returns the first link that explain warns about, of those that follow from Services and that no condition
+// is about; nil if there is none. What is wrong with gateways and nodes has findings of its own.
 func (v *overview) warningOf(s *corev1.Service, service *world.Service) *Link {
 	of := *v.path
 	of.Service, of.object, of.service = service.Key, s, service
 	of.allocated = meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+	of.announced = meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
 	if of.addService() {
 		of.addListed()
+		of.addRanges()
 	}
 	at := slices.IndexFunc(of.links, func(l Link) bool { return l.State != OK && l.State != Unused })
 	if at < 0 {
 		return nil
 	}
 	return &of.links[at]
+}
+
+// addRanges adds which clients the source ranges of a Service admit, if it has any. That depends on what announces its
+// addresses.
+func (p *path) addRanges() {
+	if len(p.service.SourceRanges) == 0 || len(p.asked()) == 0 ||
+		p.unread("ipaddresspools", "l2domains", "nodes", "bgppeers", "bgpadvertisements") {
+		return
+	}
+	before := len(p.links)
+	for _, a := range p.asked() {
+		p.addDomain(a)
+	}
+	p.links = p.links[:before]
+	p.addClients()
 }
 
 // weakEndpoints returns, by Service, what explain warns about in endpoints of which some take connections: those of one
