@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -160,7 +161,41 @@ func (d *Domain) noGatewayReason() string {
 	if len(d.Excluded) == 1 {
 		return "the only selected node can't be a gateway: " + d.Excluded[0].Message
 	}
-	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.Excluded), d.Excluded[0].Message)
+	return fmt.Sprintf("none of the %d selected nodes can be a gateway: %s", len(d.Excluded), causes(d.Excluded))
+}
+
+// maxCauses is the maximum number of different causes in a message, and of nodes with the same cause.
+const maxCauses = 3
+
+// causes returns the messages about nodes. Those that differ only in the node are one, with the names of the nodes.
+func causes(excluded []ExcludedNode) string {
+	type cause struct{ before, after string }
+	var all []cause
+	nodes := map[cause][]string{}
+	for _, out := range excluded {
+		name := strconv.Quote(out.Node)
+		before, after, named := strings.Cut(out.Message, name)
+		c := cause{before, after}
+		if nodes[c] == nil {
+			all = append(all, c)
+		}
+		if !named {
+			name = ""
+		}
+		nodes[c] = append(nodes[c], name)
+	}
+	var texts []string
+	for _, c := range all[:min(len(all), maxCauses)] {
+		text := c.before
+		if nodes[c][0] != "" {
+			text += world.Some(nodes[c], maxCauses) + c.after
+		}
+		texts = append(texts, text)
+	}
+	if more := len(all) - maxCauses; more > 0 {
+		texts = append(texts, world.Count(more, "other cause"))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // addWarnings records the weaknesses of a domain with these members.
@@ -195,7 +230,11 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		warn("all gateways are draining and stay active")
 	case silent:
 	case faulty:
-		warn("all gateways are faulty and stay active: %s", d.fault(members[0]))
+		var faults []ExcludedNode
+		for _, n := range members {
+			faults = append(faults, ExcludedNode{n.Name, ReasonFaulty, fmt.Sprintf("node %q: %s", n.Name, d.fault(n))})
+		}
+		warn("all gateways are faulty and stay active: %s", causes(faults))
 	}
 	if names := silentMembers(members); names != "" {
 		warn("no agent (ovnkube-slb node --enable-l2) reports from %s: such a node keeps the shards that it has, also when "+
@@ -213,7 +252,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			what = "a gateway"
 		}
 		warn("%d of the %d selected nodes can't be %s: %s (see status.excludedNodes); %s", out, out+len(members), what,
-			d.excludedNames(), d.Excluded[0].Message)
+			d.excludedNames(), causes(d.Excluded))
 	}
 	if node, link, subnet := d.mismatchedPrefix(members); node != "" {
 		warn("node %q has address %s, which does not match the prefix length of subnet %s", node, link, subnet)

@@ -260,16 +260,16 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 	// A plan beyond a limit has no backends. With OpenShift SDN, kube-proxy has them all the same.
 	served := p.Excess.Limit != plan.NoLimit ||
 		slices.ContainsFunc(p.Listeners, func(l plan.Listener) bool { return len(l.Backends) > 0 })
-	parts := make([]string, 0, len(placements))
+	var parts, unclaimed []string
 	for _, placement := range placements {
 		if placement.Reason != "" {
 			continue
 		}
 		node := v.active[placement.Shard]
 		if node == "" {
-			return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoActiveGateway,
-				Message: fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
-					placement.Shard.Index, placement.Shard.Domain, placement.Addr)}
+			unclaimed = append(unclaimed, fmt.Sprintf("no gateway has claimed shard %d of L2Domain %s, which has address %s",
+				placement.Shard.Index, placement.Shard.Domain, placement.Addr))
+			continue
 		}
 		by := "announced by OVN on gateway"
 		switch {
@@ -280,6 +280,9 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		}
 		parts = append(parts, fmt.Sprintf("address %s is %s %s (L2Domain %s, shard %d)",
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
+	}
+	if len(unclaimed) > 0 {
+		return not(v1alpha1.ReasonNoActiveGateway, "%s", strings.Join(unclaimed, "; "))
 	}
 	if !v.Programmed[key].Pending.IsZero() {
 		return untranslated()

@@ -142,7 +142,8 @@ func TestDomainReportsMissingParts(t *testing.T) {
 		}, "Accepted: ", "NoGateway: none of the 3 selected nodes"},
 		"nodes attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}, "chassis-2": {}, "chassis-3": {}}
-		}, "Accepted: ", `NoGateway: none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`},
+		}, "Accepted: ", `NoGateway: none of the 3 selected nodes can be a gateway: ` +
+			`ovn-bridge-mappings of node "n1", "n2", "n3" are empty`},
 		"a node attached to it": {func(w *world.Snapshot, _ *Observed) {
 			w.Bridges = map[string]world.Bridges{"chassis-1": {}}
 		}, "Accepted: ",
@@ -208,7 +209,9 @@ func TestPoolReportsMissingPartsOfDomain(t *testing.T) {
 	got, _ := v.Pools()["lan"](&v1alpha1.IPAddressPool{}, time.Now())
 	ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
 	announced := v.Services(&Cache{})[web].Announced
-	const want = `L2Domain "lan": none of the 3 selected nodes can be a gateway: ovn-bridge-mappings of node "n1" are empty`
+	const want = `L2Domain "lan": none of the 3 selected nodes can be a gateway: ` +
+		`ovn-bridge-mappings of node "n1", "n3" are empty: none is for physical network "physnet"; ` +
+		`ovn-bridge-mappings of node "n2" are lan:br-lan`
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonNoGateway ||
 		!strings.Contains(ready.Message, want) {
 		t.Errorf("condition of the pool: %+v", ready)

@@ -4,7 +4,9 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,8 +39,7 @@ func (v *Builder) beyondTunnels(p *plan.Service) (text string, all bool) {
 	for _, vip := range p.VIPs {
 		active[vip.Addr] = v.active[vip.Shard]
 	}
-	every, failing := map[netip.Addr]bool{}, map[netip.Addr]bool{}
-	first := ""
+	every, failing, down := map[netip.Addr]bool{}, map[netip.Addr]bool{}, map[string]bool{}
 	all = true
 	for _, l := range p.Listeners {
 		for _, b := range l.Backends {
@@ -48,15 +49,17 @@ func (v *Builder) beyondTunnels(p *plan.Service) (text string, all bool) {
 				all = false
 				continue
 			}
-			failing[b.Addr.Addr()] = true
-			if first == "" || node < first {
-				first = node
-			}
+			failing[b.Addr.Addr()], down[node] = true, true
 		}
 	}
 	if len(failing) == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("connections to %d of %s fail, because OVN does not reach node %s: %s", len(failing),
-		world.Count(len(every), "endpoint"), first, v.Layout.TunnelsDown[first].Why), all
+	nodes := slices.Sorted(maps.Keys(down))
+	text = fmt.Sprintf("connections to %d of %s fail, because OVN does not reach %s: ", len(failing),
+		world.Count(len(every), "endpoint"), named("node", nodes))
+	if len(nodes) > 1 {
+		text += "node " + nodes[0] + ": "
+	}
+	return text + v.Layout.TunnelsDown[nodes[0]].Why, all
 }

@@ -30,33 +30,51 @@ func (v *Builder) appliedByZones(key world.Key, vips []plan.VIP) bool {
 
 // silentZone returns the verdict on addresses whose active gateway has an agent that no longer reports or can't change
 // its zone. It returns nil if there is none: the agents will report when they have programmed the addresses. Of several
-// gateways, it names the first, with all of its addresses.
+// such gateways, it has the reason of the first one, and names maxSilent with their addresses.
 func (v *Builder) silentZone(vips []plan.VIP) *status.Verdict {
-	var node *world.Node
-	var addrs []string
+	var nodes []*world.Node
+	addrs := map[*world.Node][]string{}
 	for _, vip := range vips {
-		is := v.nodes[v.active[vip.Shard]]
-		if is == nil || is.Agent == nil || is.Agent.Unwritable == "" && !is.Agent.Silent || node != nil && is != node {
+		n := v.nodes[v.active[vip.Shard]]
+		if n == nil || n.Agent == nil || n.Agent.Unwritable == "" && !n.Agent.Silent {
 			continue
 		}
-		node = is
-		addrs = append(addrs, vip.Addr.String())
+		if addrs[n] == nil {
+			nodes = append(nodes, n)
+		}
+		addrs[n] = append(addrs[n], vip.Addr.String())
 	}
-	if node == nil {
+	if len(nodes) == 0 {
 		return nil
 	}
+	verdict := status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent}
+	if nodes[0].Agent.Unwritable != "" {
+		verdict.Reason = v1alpha1.ReasonDatabaseUnreachable
+	}
+	const maxSilent = 3
+	var texts []string
+	for _, n := range nodes[:min(len(nodes), maxSilent)] {
+		texts = append(texts, silentText(n, addrs[n]))
+	}
+	if more := len(nodes) - maxSilent; more > 0 {
+		texts = append(texts, "and "+world.Count(more, "other gateway"))
+	}
+	verdict.Message = sentences(texts...)
+	return &verdict
+}
+
+// silentText says what is wrong with the agent of the active gateway of addresses.
+func silentText(n *world.Node, addrs []string) string {
 	subject, their := "address "+addrs[0], "its"
 	if len(addrs) > 1 {
 		subject, their = "addresses "+world.Some(addrs, maxNamed), "their"
 	}
-	if why := node.Agent.Unwritable; why != "" {
-		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
-			Message: fmt.Sprintf("%s: node %s, %s active gateway, has not applied the latest change: %s", subject, node.Name,
-				their, why)}
+	if why := n.Agent.Unwritable; why != "" {
+		return fmt.Sprintf("%s: node %s, %s active gateway, has not applied the latest change: %s", subject, n.Name, their,
+			why)
 	}
-	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodeSilent,
-		Message: fmt.Sprintf("%s: the agent of node %s, %s active gateway, does not report (ovnkube-slb node --enable-l2)",
-			subject, node.Name, their)}
+	return fmt.Sprintf("%s: the agent of node %s, %s active gateway, does not report (ovnkube-slb node --enable-l2)",
+		subject, n.Name, their)
 }
 
 // rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too. If
