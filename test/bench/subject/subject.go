@@ -153,22 +153,21 @@ func (c *Controller) rest(ctx context.Context, quiet time.Duration) error {
 	}
 }
 
-// Usage returns the CPU time in seconds and the resident memory in MB (proc_pid_stat(5), proc_pid_status(5)).
+// Usage returns the CPU time in seconds and the resident memory in MB (proc_pid_stat(5), proc_pid_statm(5)).
 func (c *Controller) Usage() (cpu, rss float64, err error) {
-	const ticksPerSecond, pageSize = 100, 4096
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
+	used, err := c.CPU()
 	if err != nil {
 		return 0, 0, err
 	}
-	// Fields after the command name: state is field 3, utime 14, stime 15, rss 24.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	var numbers [3]float64
-	for i, field := range []int{14, 15, 24} {
-		if numbers[i], err = strconv.ParseFloat(fields[field-3], 64); err != nil {
-			return 0, 0, err
-		}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.Pid))
+	if err != nil {
+		return 0, 0, err
 	}
-	return (numbers[0] + numbers[1]) / ticksPerSecond, numbers[2] * pageSize / 1e6, nil
+	var pages, resident float64
+	if _, err := fmt.Sscan(string(text), &pages, &resident); err != nil {
+		return 0, 0, fmt.Errorf("/proc/%d/statm: %w", c.Pid, err)
+	}
+	return used.Seconds(), resident * float64(os.Getpagesize()) / 1e6, nil
 }
 
 // Profile stores the response of the controller for a path below /debug/pprof/ in a file. It retries until the

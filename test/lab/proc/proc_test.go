@@ -82,6 +82,22 @@ func TestNiceAppliesToProcessAndSession(t *testing.T) {
 	}
 }
 
+func TestCPUGrowsWhileTheProcessWorks(t *testing.T) {
+	p := start(t, Spec{Name: "busy", Dir: t.TempDir(), Args: []string{"sh", "-c", "while :; do :; done"}})
+	await.True(t, "CPU time is counted", func() bool {
+		used, err := p.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used > 0
+	})
+	other := *p
+	other.StartTicks++
+	if used, err := other.CPU(); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("another process with the pid: %s, %v", used, err)
+	}
+}
+
 func TestKillAndTerminateEndTheGroup(t *testing.T) {
 	for name, end := range map[string]func(*Process) error{
 		"kill":      (*Process).Kill,

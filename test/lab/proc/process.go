@@ -54,6 +54,19 @@ func (p *Process) Stopped() bool {
 	return err == nil && stat.startTicks == p.StartTicks && stat.state == 'T'
 }
 
+// CPU returns the CPU time that the process and those of its threads that have ended have used (proc_pid_stat(5), utime
+// and stime). Its resolution is 10 ms.
+func (p *Process) CPU() (time.Duration, error) {
+	stat, err := readStat(p.Pid)
+	if err != nil {
+		return 0, err
+	}
+	if stat.startTicks != p.StartTicks {
+		return 0, fmt.Errorf("%s (pid %d): %w", p.Name, p.Pid, os.ErrProcessDone)
+	}
+	return stat.cpu, nil
+}
+
 // Signal sends sig to the process alone, not to its group. It returns nil if the process has exited.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if !p.Alive() {
@@ -223,7 +236,11 @@ type stat struct {
 	// threads includes the first thread until the whole process is gone.
 	threads    int
 	startTicks uint64
+	cpu        time.Duration
 }
+
+// ticksPerSecond is the unit of times in proc_pid_stat(5), USER_HZ, which is 100 on all architectures of Go.
+const ticksPerSecond = 100
 
 // readStat reads proc_pid_stat(5). The command name, field 2, is in parentheses and may contain any character, so
 // fields are counted from the last ')'.
@@ -234,7 +251,7 @@ func readStat(pid int) (stat, error) {
 		return stat{}, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const state, count, start = 0, 20 - 3, 22 - 3 // The first field after the name is field 3.
+	const state, user, system, count, start = 0, 14 - 3, 15 - 3, 20 - 3, 22 - 3 // The first field after the name is 3.
 	if len(fields) <= start {
 		return stat{}, fmt.Errorf("%s: %d fields, want more than %d", path, len(fields), start)
 	}
@@ -246,5 +263,13 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("%s: start time: %w", path, err)
 	}
-	return stat{state: fields[state][0], threads: threads, startTicks: ticks}, nil
+	used := time.Duration(0)
+	for _, field := range []int{user, system} {
+		n, err := strconv.ParseInt(fields[field], 10, 64)
+		if err != nil {
+			return stat{}, fmt.Errorf("%s: CPU time: %w", path, err)
+		}
+		used += time.Duration(n) * time.Second / ticksPerSecond
+	}
+	return stat{state: fields[state][0], threads: threads, startTicks: ticks, cpu: used}, nil
 }
