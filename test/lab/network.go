@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -53,6 +54,21 @@ type Network struct {
 	// Program and CRDs are the values of OVNKubeVariable and OVNKubeCRDsVariable. They are empty for the model.
 	Program string `json:"program,omitempty"`
 	CRDs    string `json:"crds,omitempty"`
+}
+
+// AddFlags adds flags of a command that set the network.
+func (n *Network) AddFlags(flags *flag.FlagSet) {
+	for _, f := range []struct {
+		into               *string
+		name, value, usage string
+	}{
+		{&n.Kind, "network", Model, "of the cluster, as for `lab up`"},
+		{&n.Mode, "mode", Central, "of the network, as for `lab up`"},
+		{&n.Gateway, "gateway", SharedGateway, "mode of the nodes' gateways, as for `lab up`"},
+		{&n.Segment, "segment", OnProvider, "of the addresses, as for `lab up`"},
+	} {
+		flags.StringVar(f.into, f.name, f.value, f.usage)
+	}
 }
 
 // String returns a short name, such as "ovnkube central/shared on provider".

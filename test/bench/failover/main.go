@@ -50,17 +50,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 		"compute the flows of all addresses")
 	detect := flags.Duration("detect-interval", 200*time.Millisecond, "spec.failover.detectInterval of the domain")
 	var network lab.Network
-	for _, f := range []struct {
-		into               *string
-		name, value, usage string
-	}{
-		{&network.Kind, "network", lab.Model, "of the cluster, as for `lab up`"},
-		{&network.Mode, "mode", lab.Central, "of the network, as for `lab up`"},
-		{&network.Gateway, "gateway", lab.SharedGateway, "mode of the nodes' gateways, as for `lab up`"},
-		{&network.Segment, "segment", lab.OnProvider, "of the addresses, as for `lab up`"},
-	} {
-		flags.StringVar(f.into, f.name, f.value, f.usage)
-	}
+	network.AddFlags(flags)
 	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
 	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
 	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
