@@ -14,6 +14,8 @@ func (s *stream) result() Result {
 	r := s.saw
 	r.Lost = r.Sent - len(s.times)
 	r.Gap, r.GapAt = longestGap(s.times, s.length)
+	slices.Sort(s.delays)
+	r.P50, r.P99 = quantile(s.delays, 50), quantile(s.delays, 99)
 	for _, t := range s.tracks {
 		f := t.saw
 		f.Lost = f.Sent - len(t.times)
@@ -33,4 +35,13 @@ func longestGap(times []time.Duration, length time.Duration) (gap, at time.Durat
 		last = t
 	}
 	return gap, at
+}
+
+// quantile returns the smallest of the sorted values that at least the given percentage of them does not exceed, or
+// zero if there are none.
+func quantile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(1, (len(sorted)*percent+99)/100)-1]
 }

@@ -108,6 +108,7 @@ type stream struct {
 	mu     sync.Mutex
 	saw    Result
 	times  []time.Duration // send times of the requests that received a response
+	delays []time.Duration // how long each of them waited for it
 	tracks []*track
 	length time.Duration
 }
@@ -284,6 +285,7 @@ func (s *stream) answered(t *track, asked time.Duration, answer string) {
 		return
 	}
 	s.times = append(s.times, asked)
+	s.delays = append(s.delays, time.Since(s.start)-asked)
 	if t != nil {
 		t.first()
 		t.times = append(t.times, asked)

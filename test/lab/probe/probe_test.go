@@ -34,6 +34,21 @@ func TestLongestGapCountsStartAndEnd(t *testing.T) {
 	}
 }
 
+func TestQuantile(t *testing.T) {
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(i+1))
+	}
+	for _, c := range []struct {
+		sorted   []time.Duration
+		p50, p99 time.Duration
+	}{{nil, 0, 0}, {hundred[:1], 1, 1}, {hundred[:2], 1, 2}, {hundred[:50], 25, 50}, {hundred, 50, 99}} {
+		if p50, p99 := quantile(c.sorted, 50), quantile(c.sorted, 99); p50 != c.p50 || p99 != c.p99 {
+			t.Errorf("%d values: %d and %d, want %d and %d", len(c.sorted), p50, p99, c.p50, c.p99)
+		}
+	}
+}
+
 // The flows of a run that is ending fail, which makes it complete. Who has the results hears nothing of that any more:
 // the lab's command prints the line before them.
 func TestNothingIsReportedAfterTheRun(t *testing.T) {

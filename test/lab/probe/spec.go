@@ -156,6 +156,9 @@ type Result struct {
 	// Gap is the longest time without an answered request, in nanoseconds. GapAt is when it began, since the start.
 	Gap   time.Duration `json:"gap"`
 	GapAt time.Duration `json:"gapAt"`
+	// P50 and P99 are the times within which half and 99 % of the answered requests were answered, in nanoseconds.
+	P50 time.Duration `json:"p50"`
+	P99 time.Duration `json:"p99"`
 	// Flows are the flows of a UDPFlow stream, or the connections of a TCPLong stream.
 	Flows []Flow `json:"flows,omitempty"`
 	// Backends counts responses by the backend name that they contain, Clients by the client address that the backend saw.
