@@ -197,6 +197,7 @@ func internal() []*cli.Command {
 			Action: func(c *cli.Context) error {
 				return responder.Main(c.Context, c.Args().Slice())
 			}},
+		loadTargets(), flood(),
 		{Name: "ask", Hidden: true, Usage: "ask once", ArgsUsage: "tcp|udp ADDRESS:PORT",
 			Flags: []cli.Flag{&cli.UintFlag{Name: "source-port"}}, Action: func(c *cli.Context) error {
 				target, err := netip.ParseAddrPort(c.Args().Get(1))
