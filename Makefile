@@ -19,8 +19,8 @@ export SLB_CACHE
 
 .PHONY: help setup build controlplane frr-k8s frr-k8s-newest demo test nightly unit scenario contract smoke e2e e2e-central e2e-interconnect \
 	e2e-ovnkube e2e-ovnkube-br-ex e2e-ovnkube-br-ex-local e2e-ovnkube-interconnect e2e-ovnkube-bgp e2e-ovnkube-lan \
-	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-frr-k8s bench-failover \
-	bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test site check clean dashboard
+	e2e-ovnkube-provider e2e-ovnkube-shared containers golden fuzz bench bench-allocation bench-bgp bench-frr-k8s bench-datapath \
+	bench-failover bench-scale bench-scale-zones bench-sdn lint fmt generate verify images release release-test site check clean dashboard
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ bench-bgp: ## how fast routes get into a router's kernel and out of it, beside F
 bench-frr-k8s: controlplane frr-k8s ## the same for frr-k8s beside our BGP daemon, and where it stops being useful; up to an hour
 	go build -o $(BIN)/bgp-bench ./go-controller/test/bgp/bench
 	$(if $(ROOT),sudo -E) $(BIN)/bgp-bench --frr-k8s --out $(OUT)/bench/frr-k8s.json
+
+bench-datapath: build ## throughput, requests and new connections by the VIP beside the NodePort and the pods, and what a flood costs other pods; 5 minutes
+	go run ./test/bench/datapath --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/datapath.json
 
 bench-failover: build ## what clients notice when a gateway is lost or leaves, in the lab; takes about half an hour
 	go run ./test/bench/failover --controller $(BIN)/ovnkube-slb --lab $(BIN)/lab --out $(OUT)/bench/failover.json
