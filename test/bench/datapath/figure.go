@@ -24,16 +24,16 @@ type paths[T any] struct {
 // at returns the value of a path by its number.
 func (p *paths[T]) at(i int) *T { return []*T{&p.VIP, &p.NodePort, &p.Pod}[i] }
 
-// rate is a figure of sustained load.
-type rate struct {
+// rateFigure is a figure of sustained load.
+type rateFigure struct {
 	Section string `json:"section"`
 	Family  string `json:"family"`
 	// Backend says where the pods are: on the gateway, or elsewhere.
 	Backend string `json:"backend"`
 	// Unit is that of PerSecond, CPUUnit that of CPU.
-	Unit    string         `json:"unit"`
-	CPUUnit string         `json:"cpu_unit"`
-	Paths   paths[carried] `json:"paths"`
+	Unit    string          `json:"unit"`
+	CPUUnit string          `json:"cpu_unit"`
+	Paths   paths[pathRate] `json:"paths"`
 	// Rounds are the ratios of the VIP to the NodePort in each round, and Ratio their median: what else the machine does
 	// may double or halve one of them. CPURatio is the ratio of CPU.
 	Rounds   []float64 `json:"vip_to_node_port_rounds"`
@@ -41,8 +41,8 @@ type rate struct {
 	CPURatio float64   `json:"vip_to_node_port_cpu"`
 }
 
-// carried is what a path carried.
-type carried struct {
+// pathRate is what a path carried.
+type pathRate struct {
 	PerSecond float64 `json:"per_second"`
 	// CPU is the CPU time of ovs-vswitchd in seconds per CPUUnit: of the gateway, and of all nodes.
 	CPU    float64 `json:"gateway_cpu_s"`
@@ -54,48 +54,48 @@ type carried struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// effort is the sum of what a path did in several rounds.
-type effort struct {
+// pathTotal is the sum of what a path did in several rounds.
+type pathTotal struct {
 	load.Result
 	usage
 	rounds []float64 // units per second
 }
 
 // add adds a round.
-func (e *effort) add(r load.Result, u usage) {
-	e.rounds = append(e.rounds, float64(r.Units)/r.Seconds)
-	e.Units += r.Units
-	e.Seconds += r.Seconds
-	e.Failed += r.Failed
-	if e.Error == "" {
-		e.Error = r.Error
+func (t *pathTotal) add(r load.Result, u usage) {
+	t.rounds = append(t.rounds, float64(r.Units)/r.Seconds)
+	t.Units += r.Units
+	t.Seconds += r.Seconds
+	t.Failed += r.Failed
+	if t.Error == "" {
+		t.Error = r.Error
 	}
-	e.cpu += u.cpu
-	e.cpuAll += u.cpuAll
-	e.gateway = e.gateway.plus(u.gateway)
+	t.cpu += u.cpu
+	t.cpuAll += u.cpuAll
+	t.gateway = t.gateway.plus(u.gateway)
 }
 
-// carried returns the figures of a path. perUnit is how many units of the rate an answered unit is, and perCPUUnit how
+// rate returns the figures of a path. perUnit is how many units of the rate an answered unit is, and perCPUUnit how
 // many answered units a unit of CPU is.
-func (e effort) carried(perUnit, perCPUUnit float64) carried {
-	c := carried{Failed: e.Failed, Error: e.Error}
-	if e.Units > 0 {
-		c.PerSecond = round(float64(e.Units)*perUnit/e.Seconds, 4)
-		c.CPU = round(e.cpu.Seconds()*perCPUUnit/float64(e.Units), 3)
-		c.CPUAll = round(e.cpuAll.Seconds()*perCPUUnit/float64(e.Units), 3)
+func (t pathTotal) rate(perUnit, perCPUUnit float64) pathRate {
+	c := pathRate{Failed: t.Failed, Error: t.Error}
+	if t.Units > 0 {
+		c.PerSecond = round(float64(t.Units)*perUnit/t.Seconds, 4)
+		c.CPU = round(t.cpu.Seconds()*perCPUUnit/float64(t.Units), 3)
+		c.CPUAll = round(t.cpuAll.Seconds()*perCPUUnit/float64(t.Units), 3)
 	}
-	if e.gateway.packets > 0 {
-		c.Recirculations = round(float64(e.gateway.recirculations())/float64(e.gateway.packets), 3)
+	if t.gateway.packets > 0 {
+		c.Recirculations = round(float64(t.gateway.recirculations())/float64(t.gateway.packets), 3)
 	}
 	return c
 }
 
-// newRate returns the figures of the paths, which had the same number of rounds.
-func newRate(r rate, efforts []effort, perUnit, perCPUUnit float64) rate {
-	for i, e := range efforts {
-		*r.Paths.at(i) = e.carried(perUnit, perCPUUnit)
+// newRateFigure adds the figures of the paths, which had the same number of rounds.
+func newRateFigure(r rateFigure, totals []pathTotal, perUnit, perCPUUnit float64) rateFigure {
+	for i, t := range totals {
+		*r.Paths.at(i) = t.rate(perUnit, perCPUUnit)
 	}
-	vip, nodePort := efforts[0].rounds, efforts[1].rounds
+	vip, nodePort := totals[0].rounds, totals[1].rounds
 	for i := range vip {
 		r.Rounds = append(r.Rounds, ratio(vip[i], nodePort[i]))
 	}
@@ -132,7 +132,7 @@ func round(v float64, digits int) float64 {
 const rateHeader = "section      family backend          VIP NodePort      pod unit    VIP:NodePort | " +
 	"gateway's CPU: VIP NodePort      pod s per  ratio | recirculations per packet"
 
-func (r rate) String() string {
+func (r rateFigure) String() string {
 	line := fmt.Sprintf("%-12s %-6s %-9s %9.4g %8.4g %8.4g %-7s %12.2f | %18.3g %8.3g %8.3g %-5s %5.2f | "+
 		"%.2f %.2f %.2f", r.Section, r.Family,
 		r.Backend, r.Paths.VIP.PerSecond, r.Paths.NodePort.PerSecond, r.Paths.Pod.PerSecond, r.Unit, r.Ratio,
@@ -144,18 +144,19 @@ func (r rate) String() string {
 	return line
 }
 
-// opened is a figure of connections that were opened one after the other, without datapath flows at the start.
-type opened struct {
+// connectionFigure is a figure of connections that were opened one after the other. At the start there are no datapath
+// flows.
+type connectionFigure struct {
 	// Backends describes the pods of the Service, and its annotation.
-	Backends string         `json:"backends"`
-	Family   string         `json:"family"`
-	Paths    paths[counted] `json:"paths"`
+	Backends string                `json:"backends"`
+	Family   string                `json:"family"`
+	Paths    paths[connectionCost] `json:"paths"`
 	// Ratio is that of upcalls of the gateway for the VIP to those for the NodePort.
 	Ratio float64 `json:"vip_to_node_port"`
 }
 
-// counted is what the Open vSwitch of the gateway, and that of the pods' node, counted.
-type counted struct {
+// connectionCost is what the Open vSwitch of the gateway, and that of the pods' node, counted.
+type connectionCost struct {
 	Connections int `json:"connections"`
 	Failed      int `json:"failed,omitempty"`
 	// Upcalls and Megaflows are those of the gateway during the connections.
@@ -169,26 +170,26 @@ type counted struct {
 	PodsRecirculations float64 `json:"pods_recirculations_per_connection"`
 }
 
-// count returns the figures of connections.
-func count(r load.Result, gateway, pods counters) counted {
+// costOf returns the figures of connections.
+func costOf(r load.Result, gateway, pods counters) connectionCost {
 	n := float64(max(r.Units, 1))
-	return counted{Connections: r.Units, Failed: r.Failed, Upcalls: gateway.upcalls, Megaflows: gateway.flows,
+	return connectionCost{Connections: r.Units, Failed: r.Failed, Upcalls: gateway.upcalls, Megaflows: gateway.flows,
 		Recirculations: round(float64(gateway.recirculations())/n, 3), Packets: round(float64(gateway.packets)/n, 3),
 		PodsUpcalls: pods.upcalls, PodsRecirculations: round(float64(pods.recirculations())/n, 3)}
 }
 
-const openedHeader = "new connections           family  upcalls: VIP NodePort  pod  VIP:NodePort | " +
+const connectionHeader = "new connections           family  upcalls: VIP NodePort  pod  VIP:NodePort | " +
 	"megaflows: VIP NodePort  pod | recirculations each: VIP NodePort  pod"
 
-func (o opened) String() string {
+func (o connectionFigure) String() string {
 	v, n, p := o.Paths.VIP, o.Paths.NodePort, o.Paths.Pod
 	return fmt.Sprintf("%3d, %-20s %-6s %13d %8d %4d %13.1f | %14d %8d %4d | %24.3g %8.3g %4.3g", v.Connections,
 		o.Backends, o.Family, v.Upcalls, n.Upcalls, p.Upcalls, o.Ratio, v.Megaflows, n.Megaflows, p.Megaflows,
 		v.Recirculations, n.Recirculations, p.Recirculations)
 }
 
-// flooded is a figure of what another pod of the gateway notices while a target is flooded.
-type flooded struct {
+// floodFigure is a figure of what another pod of the gateway notices while a target is flooded.
+type floodFigure struct {
 	// Target is "none", or what was flooded.
 	Target string `json:"target"`
 	Family string `json:"family"`
@@ -204,12 +205,12 @@ type flooded struct {
 	// FlowLimit is how many megaflows the gateway keeps (upcall/show). It grows after ovs-vswitchd has started.
 	FlowLimit int `json:"flow_limit"`
 	// Packets is a flow of the other pod that existed before, New are its new connections.
-	Packets noticed `json:"established"`
-	New     noticed `json:"new"`
+	Packets delays `json:"established"`
+	New     delays `json:"new"`
 }
 
-// noticed is what a client of the other pod saw.
-type noticed struct {
+// delays are those of a client of the other pod.
+type delays struct {
 	Sent  int     `json:"sent"`
 	Lost  int     `json:"lost"`
 	P50MS float64 `json:"p50_ms"`
@@ -217,19 +218,20 @@ type noticed struct {
 	GapMS float64 `json:"gap_ms"`
 }
 
-func notice(r probe.Result) noticed {
-	return noticed{Sent: r.Sent, Lost: r.Lost, P50MS: round(r.P50.Seconds()*1e3, 3), P99MS: round(r.P99.Seconds()*1e3, 3),
+// delaysOf returns the delays of a stream.
+func delaysOf(r probe.Result) delays {
+	return delays{Sent: r.Sent, Lost: r.Lost, P50MS: round(r.P50.Seconds()*1e3, 3), P99MS: round(r.P99.Seconds()*1e3, 3),
 		GapMS: round(r.Gap.Seconds()*1e3, 3)}
 }
 
-func (n noticed) String() string {
-	return fmt.Sprintf("%4d of %4d lost, p50 %6.3g p99 %6.3g ms", n.Lost, n.Sent, n.P50MS, n.P99MS)
+func (d delays) String() string {
+	return fmt.Sprintf("%4d of %4d lost, p50 %6.3g p99 %6.3g ms", d.Lost, d.Sent, d.P50MS, d.P99MS)
 }
 
 const floodHeader = "flood of                family sent/s upcalls lost flows  limit CPU s | " +
 	"established flow of another pod            | new connections of another pod"
 
-func (f flooded) String() string {
+func (f floodFigure) String() string {
 	perSecond := 0.0
 	if f.Seconds > 0 {
 		perSecond = float64(f.Sent) / f.Seconds

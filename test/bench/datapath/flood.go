@@ -27,7 +27,7 @@ func (s *site) floods(ctx context.Context) error {
 			path
 		}{{name: "none"}, {"NodePort, six backends", many[1]}, {"VIP, six backends", many[0]},
 			{"VIP, six, annotated", annotated[0]}} {
-			figure := flooded{Target: target.name, Family: family}
+			figure := floodFigure{Target: target.name, Family: family}
 			if err := s.flood(ctx, target.tcp, f, &figure); err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ func (s *site) floods(ctx context.Context) error {
 }
 
 // flood floods a target, or none, while one of the other pods asks the other.
-func (s *site) flood(ctx context.Context, target []netip.AddrPort, family int, figure *flooded) error {
+func (s *site) flood(ctx context.Context, target []netip.AddrPort, family int, figure *floodFigure) error {
 	if err := s.forget(ctx); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *site) flood(ctx context.Context, target []netip.AddrPort, family int, f
 	if figure.FlowLimit, err = s.flowLimit(ctx); err != nil {
 		return err
 	}
-	figure.Packets, figure.New = notice(results[0]), notice(results[1])
+	figure.Packets, figure.New = delaysOf(results[0]), delaysOf(results[1])
 	return s.forget(ctx)
 }
 

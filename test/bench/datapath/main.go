@@ -31,11 +31,11 @@ type report struct {
 	Network string `json:"network,omitzero"`
 	OVN     string `json:"ovn,omitzero"`
 	// Seconds and Rounds are how long, and how often, the load of each rate ran on each path.
-	Seconds float64   `json:"seconds"`
-	Rounds  int       `json:"rounds"`
-	New     []opened  `json:"new_connections,omitzero"`
-	Rates   []rate    `json:"rates,omitzero"`
-	Floods  []flooded `json:"floods,omitzero"`
+	Seconds float64            `json:"seconds"`
+	Rounds  int                `json:"rounds"`
+	New     []connectionFigure `json:"new_connections,omitzero"`
+	Rates   []rateFigure       `json:"rates,omitzero"`
+	Floods  []floodFigure      `json:"floods,omitzero"`
 }
 
 func main() { os.Exit(subject.Main("datapath", benchmark)) }
@@ -89,7 +89,7 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if r.OVN, err = ovnprefix.Version(); err != nil {
 		return err
 	}
-	if err := s.sections(ctx, chosen); err != nil {
+	if err := s.runSections(ctx, chosen); err != nil {
 		return err
 	}
 	_, err = results.Complete()

@@ -20,8 +20,8 @@ func families() []string { return []string{"IPv4", "IPv6"} }
 // gbitPerByte converts bytes to gigabits.
 const gbitPerByte = 8e-9
 
-// load32 is the number of workers of the loads with many.
-const load32 = 32
+// manyWorkers is the number of workers of the loads with many.
+const manyWorkers = 32
 
 // section is a part of the benchmark that a flag selects.
 type section struct {
@@ -32,12 +32,12 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"new", openedHeader, (*site).newConnections},
+		{"new", connectionHeader, (*site).newConnections},
 		rates("stream", load.Stream, 1, "Gbit/s", "Gbit", gbitPerByte),
-		rates("streams", load.Stream, load32, "Gbit/s", "Gbit", gbitPerByte),
-		rates("connect", load.Connect, load32, "1/s", "1,000", 1),
-		rates("keep-alive", load.Request, load32, "1/s", "1,000", 1),
-		rates("udp", load.Datagram, load32, "1/s", "1,000", 1),
+		rates("streams", load.Stream, manyWorkers, "Gbit/s", "Gbit", gbitPerByte),
+		rates("connect", load.Connect, manyWorkers, "1/s", "1,000", 1),
+		rates("keep-alive", load.Request, manyWorkers, "1/s", "1,000", 1),
+		rates("udp", load.Datagram, manyWorkers, "1/s", "1,000", 1),
 		{"flood", floodHeader, (*site).floods},
 	}
 }
@@ -50,8 +50,8 @@ func sectionNames() []string {
 	return names
 }
 
-// sections runs the chosen sections. Consecutive ones with the same header have one.
-func (s *site) sections(ctx context.Context, chosen []string) error {
+// runSections runs the chosen sections. Consecutive ones with the same header have one.
+func (s *site) runSections(ctx context.Context, chosen []string) error {
 	if err := s.warm(ctx); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ type path struct {
 }
 
 // paths returns the paths to a Service, in the order of type paths: VIP, NodePort, pods.
-func (s *site) paths(v served, family int) ([]path, error) {
+func (s *site) paths(v webService, family int) ([]path, error) {
 	n, err := s.lab.Node(gateway)
 	if err != nil {
 		return nil, err

@@ -19,13 +19,13 @@ func rates(name string, kind load.Kind, workers int, unit, cpuUnit string, perUn
 	return section{name, rateHeader, func(s *site, ctx context.Context) error {
 		for i, v := range services()[:2] {
 			for f, family := range families() {
-				r := rate{Section: name, Family: family, Backend: []string{"gateway", "elsewhere"}[i], Unit: unit,
+				r := rateFigure{Section: name, Family: family, Backend: []string{"gateway", "elsewhere"}[i], Unit: unit,
 					CPUUnit: cpuUnit}
-				efforts, err := s.efforts(ctx, v, f, load.Spec{Kind: kind, Workers: workers, Duration: s.duration})
+				totals, err := s.takeTurns(ctx, v, f, load.Spec{Kind: kind, Workers: workers, Duration: s.duration})
 				if err != nil {
 					return err
 				}
-				r = newRate(r, efforts, perUnit, perCPUUnit)
+				r = newRateFigure(r, totals, perUnit, perCPUUnit)
 				s.report.Rates = append(s.report.Rates, r)
 				if err := s.show(r); err != nil {
 					return err
@@ -36,13 +36,14 @@ func rates(name string, kind load.Kind, workers int, unit, cpuUnit string, perUn
 	}}
 }
 
-// efforts runs a load on each path in turn, as often as there are rounds. What else the machine does affects all paths.
-func (s *site) efforts(ctx context.Context, v served, family int, spec load.Spec) ([]effort, error) {
+// takeTurns runs a load on each path in turn, as often as there are rounds, so that what else the machine does affects
+// all paths.
+func (s *site) takeTurns(ctx context.Context, v webService, family int, spec load.Spec) ([]pathTotal, error) {
 	all, err := s.paths(v, family)
 	if err != nil {
 		return nil, err
 	}
-	efforts := make([]effort, len(all))
+	totals := make([]pathTotal, len(all))
 	for round := range s.rounds {
 		for i := range all {
 			at := i
@@ -53,10 +54,10 @@ func (s *site) efforts(ctx context.Context, v served, family int, spec load.Spec
 			if err != nil {
 				return nil, err
 			}
-			efforts[at].add(r, u)
+			totals[at].add(r, u)
 		}
 	}
-	return efforts, nil
+	return totals, nil
 }
 
 // newConnections counts what connections cost that are opened one after the other.
@@ -64,15 +65,15 @@ func (s *site) newConnections(ctx context.Context) error {
 	const connections = 300
 	for _, k := range []struct {
 		backends string
-		served
+		webService
 	}{{"six backends", services()[1]}, {"six on the gateway", services()[0]}, {"six, annotated", services()[2]},
 		{"one backend", services()[3]}} {
 		for f, family := range families() {
-			all, err := s.paths(k.served, f)
+			all, err := s.paths(k.webService, f)
 			if err != nil {
 				return err
 			}
-			o := opened{Backends: k.backends, Family: family}
+			o := connectionFigure{Backends: k.backends, Family: family}
 			for i, p := range all {
 				if err := s.purge(ctx); err != nil {
 					return err
@@ -82,7 +83,7 @@ func (s *site) newConnections(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				*o.Paths.at(i) = count(r, u.gateway, u.others)
+				*o.Paths.at(i) = costOf(r, u.gateway, u.others)
 			}
 			o.Ratio = ratio(float64(o.Paths.VIP.Upcalls), float64(o.Paths.NodePort.Upcalls))
 			s.report.New = append(s.report.New, o)

@@ -35,8 +35,8 @@ const (
 	patience = 3 * time.Minute
 )
 
-// ground is a domain with one gateway, pods on it and elsewhere, and two pods on the gateway that serve nothing.
-const ground = `
+// baseObjects is a domain with one gateway, pods on it and elsewhere, and two pods on the gateway that serve nothing.
+const baseObjects = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: public}
@@ -83,16 +83,16 @@ spec:
   ports: [{name: http, port: 80, targetPort: 8080}, {name: echo, port: 53, targetPort: 5353, protocol: UDP}]
 `
 
-// served is a Service with its pods.
-type served struct {
+// webService is a Service with its pods.
+type webService struct {
 	name, app string
 	keep      bool
 	pods      int
 }
 
 // The Services. Two have six pods each, on the gateway or elsewhere. Two more have the annotation, or a single pod.
-func services() []served {
-	return []served{{here, here, true, 6}, {there, there, true, 6}, {anyBackend, there, false, 6}, {one, one, true, 1}}
+func services() []webService {
+	return []webService{{here, here, true, 6}, {there, there, true, 6}, {anyBackend, there, false, 6}, {one, one, true, 1}}
 }
 
 const (
@@ -155,7 +155,7 @@ func (s *site) install(ctx context.Context) (err error) {
 	if err := s.lab.StartGuards(ctx, s.program); err != nil {
 		return err
 	}
-	objects := s.lab.Network().OnSegment(ground) + fmt.Sprintf(deployment, here, 6, "gateway") +
+	objects := s.lab.Network().OnSegment(baseObjects) + fmt.Sprintf(deployment, here, 6, "gateway") +
 		fmt.Sprintf(deployment, there, 6, "elsewhere") + fmt.Sprintf(deployment, one, 1, "elsewhere") +
 		fmt.Sprintf(deployment, other, 2, "gateway")
 	for _, v := range services() {
@@ -226,7 +226,7 @@ func (s *site) readPods(ctx context.Context) error {
 
 // announced reports whether a Service is announced and the load balancers have all its pods. It reads its addresses and
 // NodePorts.
-func (s *site) announced(ctx context.Context, v served) (bool, error) {
+func (s *site) announced(ctx context.Context, v webService) (bool, error) {
 	object, err := s.client.CoreV1().Services(namespace).Get(ctx, v.name, metav1.GetOptions{})
 	if err != nil {
 		return false, err
