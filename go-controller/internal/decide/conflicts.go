@@ -140,7 +140,7 @@ func (p *probing) acceptAnnounced(w *world.Snapshot, l *place.Layout, ours map[s
 		if last.end.IsZero() {
 			last.end = w.Now.Add(announcedConflictTime)
 		}
-		if _, reported := p.announced[a]; !reported && shown[a] && w.Now.Before(last.end) {
+		if _, reported := p.announced[a]; !reported && shown[a] && w.Now.Before(last.end) && hasGateway(l, a) {
 			p.announced[a] = last
 		}
 	}
@@ -157,6 +157,15 @@ func mayAnnounce(l *place.Layout, node string, a netip.Addr) bool {
 		return d.IsGateway(node) && slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool {
 			return s.Prefix.Contains(a)
 		})
+	})
+}
+
+// hasGateway reports whether an L2Domain with an address has a gateway. While none has, nothing announces the address,
+// and its status must not say AddressConflict: that would be read as the reason for which it is held.
+func hasGateway(l *place.Layout, a netip.Addr) bool {
+	return slices.ContainsFunc(l.Domains, func(d *place.Domain) bool {
+		return slices.ContainsFunc(d.Shards, func(s place.Shard) bool { return len(s.Gateways) > 0 }) &&
+			slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool { return s.Prefix.Contains(a) })
 	})
 }
 

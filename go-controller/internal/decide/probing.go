@@ -45,9 +45,9 @@ type probing struct {
 	announced map[netip.Addr]announcedConflict
 	// held are the Services with an address that is held until it has been probed.
 	held map[world.Key]*world.Service
-	// external are the addresses in spec.externalIPs that have been announced, also while their L2Domain does not serve
-	// them: no status shows that.
-	external map[netip.Addr]bool
+	// carried are the addresses that have been announced, also while their L2Domain does not serve them: their statuses
+	// may not show that.
+	carried map[netip.Addr]bool
 	// paused is set if the last pass announced nothing because layer 2 was disabled.
 	paused bool
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
@@ -101,7 +101,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	p.paused = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.UnsupportedReason != ""
 	p.guards, p.requests, p.held = guarded(d.World.Nodes), map[netip.Addr]probe{}, map[world.Key]*world.Service{}
 	if len(p.guards) == 0 {
-		p.external = nil
+		p.carried = nil
 		return nil
 	}
 	var carried map[netip.Addr]bool
@@ -142,7 +142,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 		}
 	}
 	p.startProbes(d.World.Now, order)
-	p.recordExternal(d, holds)
+	p.recordCarried(d, holds)
 	return holds
 }
 
@@ -157,17 +157,14 @@ func guarded(nodes []*world.Node) map[string]*world.Node {
 	return guards
 }
 
-// recordExternal records which addresses in spec.externalIPs are announced, or were before nothing served them.
-func (p *probing) recordExternal(d *Decision, holds map[netip.Addr]place.Hold) {
-	p.external = map[netip.Addr]bool{}
+// recordCarried records which addresses are announced, or were before nothing served them.
+func (p *probing) recordCarried(d *Decision, holds map[netip.Addr]place.Hold) {
+	p.carried = map[netip.Addr]bool{}
 	for _, s := range d.Allocation.InOrder() {
-		if len(s.ExternalIPs) == 0 {
-			continue
-		}
 		for _, a := range d.Allocation.Services[s.Key].VIPs() {
 			is, asked := p.requests[a]
-			if holds[a].Reason == "" && (!asked || is.announced) && !slices.Contains(s.Assigned, a) {
-				p.external[a] = true
+			if holds[a].Reason == "" && (!asked || is.announced) {
+				p.carried[a] = true
 			}
 		}
 	}
@@ -294,7 +291,7 @@ func (p *probing) waiting(order []unprobed, again bool, turns map[guardNamespace
 }
 
 // carried returns the addresses that may be announced: those that the statuses show, which may have been announced
-// before this process started, those of the last pass, and those of spec.externalIPs that were announced before.
+// before this process started, those of the last pass, and those that were announced before nothing served them.
 func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
@@ -310,7 +307,7 @@ func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 			all[v.Addr] = true
 		}
 	}
-	maps.Copy(all, st.probing.external)
+	maps.Copy(all, st.probing.carried)
 	return all
 }
 

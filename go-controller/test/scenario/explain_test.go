@@ -41,10 +41,14 @@ func explainCommands() []command {
 			v1alpha1.AnnotationAnnouncedConflicts, func(c *cluster, args []string) ([]string, error) {
 			return nil, c.guardReports(args[0], v1alpha1.AnnotationAnnouncedConflicts, strings.Join(args[1:], " "))
 		}},
-		{"sessions", "PEER STATE [ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons would",
-			func(c *cluster, args []string) ([]string, error) {
-				return nil, c.setSessions(args[0], args[1], strings.Join(args[2:], " "))
-			}},
+		{"sessions", "PEER STATE [[REASON=]ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons " +
+			"would; REASON is its lastErrorReason", func(c *cluster, args []string) ([]string, error) {
+			reason, lastError, known := strings.Cut(strings.Join(args[2:], " "), "=")
+			if !known {
+				reason, lastError = "", reason
+			}
+			return nil, c.setSessions(args[0], args[1], reason, lastError)
+		}},
 	}
 }
 
@@ -70,7 +74,7 @@ func (c *cluster) guardReports(node, annotation, report string) error {
 }
 
 // setSessions replaces the sessions in the BGPNodeStatus of all nodes.
-func (c *cluster) setSessions(name, state, lastError string) error {
+func (c *cluster) setSessions(name, state, reason, lastError string) error {
 	peer, err := c.get("bgppeer/" + name)
 	if err != nil {
 		return err
@@ -78,6 +82,9 @@ func (c *cluster) setSessions(name, state, lastError string) error {
 	address, _, _ := unstructured.NestedString(peer.Object, "spec", "peerAddress")
 	session := map[string]any{"peer": name, "peerAddress": address, "state": state, "lastError": lastError,
 		"advertisedIPv4": 0, "advertisedIPv6": 0}
+	if reason != "" {
+		session["lastErrorReason"] = reason
+	}
 	if state == string(v1alpha1.BGPEstablished) {
 		session["families"] = []string{"IPv4"}
 	}
