@@ -48,6 +48,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // A second signal ends a command that only computes.
 	app := newApp()
 	err := errors.Join(printable.SetLog(os.Stderr, 0), app.RunContext(ctx, arranged(app, os.Args)))
 	switch {

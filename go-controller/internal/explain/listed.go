@@ -44,21 +44,34 @@ func (p *path) listedByOthers() map[world.Key]listing {
 	}
 	found := map[world.Key]listing{}
 	for _, other := range sorted(p.objects.Services) {
+		if len(other.Spec.ExternalIPs) == 0 {
+			continue
+		}
 		by := world.Key{Namespace: other.Namespace, Name: other.Name}
+		ports := map[portID]corev1.ServicePort{}
+		for _, o := range slices.Backward(other.Spec.Ports) { // the first one of a number stays
+			ports[portID{string(o.Protocol), o.Port}] = o
+		}
+		// A tenant may list an address any number of times, and the API server admits that. Whether a Service has one of
+		// the ports does not depend on the address.
+		seen, compared := map[netip.Addr]bool{}, map[world.Key]bool{}
 		for _, text := range other.Spec.ExternalIPs {
 			a, err := netip.ParseAddr(text)
-			if err != nil {
+			if a = a.Unmap(); err != nil || seen[a] {
 				continue
 			}
-			a = a.Unmap()
+			seen[a] = true
 			have := holders[a]
 			if slices.ContainsFunc(have, func(s *world.Service) bool { return s.Key == by }) {
 				continue
 			}
 			for _, s := range have {
-				at := slices.IndexFunc(other.Spec.Ports, func(o corev1.ServicePort) bool { return listensOn(s, o) })
-				if _, again := found[s.Key]; at >= 0 && !again {
-					found[s.Key] = listing{by, a, other.Spec.Ports[at]}
+				if _, again := found[s.Key]; again || compared[s.Key] {
+					continue
+				}
+				compared[s.Key] = true
+				if port, both := commonPort(s, ports); both {
+					found[s.Key] = listing{by, a, port}
 				}
 			}
 		}
@@ -66,10 +79,20 @@ func (p *path) listedByOthers() map[world.Key]listing {
 	return found
 }
 
-func listensOn(s *world.Service, o corev1.ServicePort) bool {
-	return slices.ContainsFunc(s.Ports, func(port world.Port) bool {
-		return int32(port.Port) == o.Port && string(port.Protocol) == string(o.Protocol)
-	})
+// portID identifies a port of a Service.
+type portID struct {
+	protocol string
+	port     int32
+}
+
+// commonPort returns the first port of a Service that is among others.
+func commonPort(s *world.Service, others map[portID]corev1.ServicePort) (corev1.ServicePort, bool) {
+	for _, port := range s.Ports {
+		if o, both := others[portID{string(port.Protocol), int32(port.Port)}]; both {
+			return o, true
+		}
+	}
+	return corev1.ServicePort{}, false
 }
 
 // addListed adds a warning if another Service lists an address of this one, as far as the Services have been read.
