@@ -11,8 +11,8 @@ type Problem struct {
 }
 
 // MoreSpecific reports whether a problem says more about the cause than that of another node's session with the same
-// router; none says least. When a router refuses all nodes for one reason, some have not got that far: their path or BFD
-// fails for the moment.
+// router; none says least. When a router refuses all nodes for one reason, some have not got that far: their path or
+// BFD fails for the moment.
 func (p Problem) MoreSpecific(than Problem) bool { return p.specificity() > than.specificity() }
 
 func (p Problem) specificity() int {

@@ -17,8 +17,8 @@ type move struct {
 	result        world.MoveResult
 }
 
-// withMoves returns the domains with the progress that requests to move shards had in the last pass. The statuses of the
-// domains show it later, or not at all while the API server is away: a request that was over must not take effect
+// withMoves returns the domains with the progress that requests to move shards had in the last pass. The statuses of
+// the domains show it later, or not at all while the API server is away: a request that was over must not take effect
 // again.
 func (o *overlay) withMoves(w *world.Snapshot) []*world.Domain {
 	moves := map[string]move{}
@@ -55,8 +55,8 @@ func isGateway(w *world.Snapshot, d *world.Domain) bool {
 	})
 }
 
-// recordMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of a
-// request has joined, or when the request expires. It returns the zero time if none is in progress.
+// recordMoves records the progress of requests to move shards. It returns when another pass is needed: when the node of
+// a request has joined, or when the request expires. It returns the zero time if none is in progress.
 func (o *overlay) recordMoves(w *world.Snapshot, layout *place.Layout) time.Time {
 	var first time.Time
 	for _, d := range layout.Domains {

@@ -13,8 +13,8 @@ import (
 )
 
 // overlay is what this process has decided and the statuses of objects do not show yet: a status is written after the
-// decision, and not while the API server is away. Decisions read a snapshot with the overlay, and record in it what they
-// change.
+// decision, and not while the API server is away. Decisions read a snapshot with the overlay, and record in it what
+// they change.
 //
 // What the overlay has counts until it is in the status. Leases, ordinals and the progress of moves are written by this
 // process alone, so that a status that differs is an older one. The addresses of Services may be written by others:

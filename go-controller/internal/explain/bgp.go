@@ -353,6 +353,7 @@ func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause,
 		return ReasonPeerDown, s.LastError, printable.Command("ip route get %s   # on node %s", s.PeerAddress, node)
 	case v1alpha1.BGPErrorNotOnLink:
 		return ReasonPeerDown, s.LastError, edit("spec.ebgpMultiHop")
+	case v1alpha1.BGPErrorBFDDown, v1alpha1.BGPErrorNotNegotiated:
 	case v1alpha1.BGPErrorNoAnswer:
 		if peer == nil || peer.Spec.PasswordSecret == nil && peer.Spec.Password == "" {
 			break

@@ -70,8 +70,8 @@ type PoolUsage struct {
 }
 
 // Allocate decides which addresses each Service has. A Service keeps the addresses that it was granted and that its
-// status does not show yet, or else those in its status. shardOf returns the shard that an address of a pool would be in, so that
-// new addresses spread over the shards.
+// status does not show yet, or else those in its status. shardOf returns the shard that an address of a pool would be
+// in, so that new addresses spread over the shards.
 func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.ShardID, bool)) *Allocation {
 	st := newState(w, shardOf)
 	owns := make([]ownership, len(st.services))

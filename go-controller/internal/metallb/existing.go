@@ -127,7 +127,8 @@ func (c *conversion) warnOfDuplicates(ref string, p *v1alpha1.BGPPeer) {
 	}
 }
 
-// warnOfSameSegment names L2Domains of the cluster on the physical network and VLAN of a segment that becomes another one.
+// warnOfSameSegment names L2Domains of the cluster on the physical network and VLAN of a segment that becomes another
+// one.
 func (c *conversion) warnOfSameSegment() {
 	for _, imported := range c.domains {
 		for _, d := range c.existing.domains {

@@ -41,8 +41,8 @@ func explainCommands() []command {
 			v1alpha1.AnnotationAnnouncedConflicts, func(c *cluster, args []string) ([]string, error) {
 			return nil, c.guardReports(args[0], v1alpha1.AnnotationAnnouncedConflicts, strings.Join(args[1:], " "))
 		}},
-		{"sessions", "PEER STATE [[REASON=]ERROR]", "let all nodes report their session with a BGPPeer, as their BGP daemons " +
-			"would; REASON is its lastErrorReason", func(c *cluster, args []string) ([]string, error) {
+		{"sessions", "PEER STATE [[REASON=]ERROR]", "let all nodes report their session with a BGPPeer, as their BGP " +
+			"daemons would; REASON is its lastErrorReason", func(c *cluster, args []string) ([]string, error) {
 			reason, lastError, known := strings.Cut(strings.Join(args[2:], " "), "=")
 			if !known {
 				reason, lastError = "", reason

@@ -5,7 +5,6 @@ package convert
 import (
 	"encoding/json"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -141,12 +140,10 @@ func readConflicts(text string) map[netip.Addr]ConflictReport {
 	// The zone of an address can be any text, and no address of a Service has one.
 	maps.DeleteFunc(all, func(addr netip.Addr, _ ConflictReport) bool { return addr.Zone() != "" })
 	for addr, conflict := range all {
-		mac, err := net.ParseMAC(conflict.MAC)
-		if err != nil || len(mac) != 6 {
+		if conflict.MAC = parseMAC(conflict.MAC); conflict.MAC == "" {
 			delete(all, addr)
 			continue
 		}
-		conflict.MAC = mac.String()
 		all[addr] = conflict
 	}
 	return all
