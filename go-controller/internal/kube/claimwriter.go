@@ -27,19 +27,26 @@ const claimWritePause, claimRetry, claimMaxRetry = 100 * time.Millisecond, time.
 
 // ClaimWriter makes the IPAddressClaims of ours as desired.
 type ClaimWriter struct {
-	client dynamic.Interface
-	facts  *Facts
-	watch  *Watch
-	wrote  Wrote
-	wake   chan struct{}
+	client    dynamic.Interface
+	namespace string
+	facts     *Facts
+	watch     *Watch
+	wrote     Wrote
+	wake      chan struct{}
+	// queue has the changes that are due according to the decision with the number planned. Only Run uses them.
+	queue   fairQueue[claimChange]
+	planned int
 
 	mu   sync.Mutex
 	want map[string]*world.WantedClaim
+	// decisions counts the calls of Set.
+	decisions int
 }
 
 // NewClaimWriter returns a writer for the claims in facts.
 func NewClaimWriter(ours *Clients, facts *Facts, watch *Watch, wrote Wrote) *ClaimWriter {
-	return &ClaimWriter{client: ours.Dynamic, facts: facts, watch: watch, wrote: wrote, wake: make(chan struct{}, 1)}
+	return &ClaimWriter{client: ours.Dynamic, namespace: ours.ClaimNamespace, facts: facts, watch: watch, wrote: wrote,
+		wake: make(chan struct{}, 1)}
 }
 
 // Set replaces the desired claims. If known is not set, nothing is written until the next call.
@@ -53,6 +60,7 @@ func (w *ClaimWriter) Set(want []*world.WantedClaim, known bool) {
 	}
 	w.mu.Lock()
 	w.want = next
+	w.decisions++
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
@@ -67,27 +75,12 @@ func (w *ClaimWriter) Run(ctx context.Context) {
 
 // write performs one round of writes. It returns false if some failed.
 func (w *ClaimWriter) write(ctx context.Context) bool {
-	w.mu.Lock()
-	want := w.want
-	w.mu.Unlock()
-	w.facts.mu.Lock()
-	now := w.facts.readClaims()
-	w.facts.mu.Unlock()
-	if want == nil || now == nil || now.Missing != "" {
-		return true
-	}
-	refused := map[string]string{}
+	refused, written := map[string]string{}, map[string]bool{}
 	done := true
-	var queue fairQueue[claimChange]
-	for _, c := range claimChanges(want, now.ByName) {
-		queue.add(w.turnOf(c), c)
-	}
-	for queue.length > 0 {
-		c := queue.next()
-		if !w.stillDue(c) {
-			continue
-		}
-		err := w.change(ctx, c, now.Namespace)
+	for w.plan(written) {
+		c := w.queue.next()
+		written[c.name] = true
+		err := w.change(ctx, c)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -105,6 +98,32 @@ func (w *ClaimWriter) write(ctx context.Context) bool {
 	return done
 }
 
+// plan replaces the queue when a round begins, and in it after each decision: the claims of a namespace that has many
+// must not delay those that others need meanwhile. What was written in this round waits for its event. plan returns
+// false if nothing is due.
+func (w *ClaimWriter) plan(written map[string]bool) bool {
+	w.mu.Lock()
+	want, decision := w.want, w.decisions
+	w.mu.Unlock()
+	if len(written) > 0 && decision == w.planned {
+		return w.queue.length > 0
+	}
+	w.facts.mu.Lock()
+	now := w.facts.readClaims()
+	w.facts.mu.Unlock()
+	due := map[string][]claimChange{}
+	if want != nil && now != nil && now.Missing == "" {
+		for _, c := range claimChanges(want, now.ByName) {
+			if !written[c.name] {
+				due[c.namespace] = append(due[c.namespace], c)
+			}
+		}
+	}
+	w.queue.replace(due)
+	w.planned = decision
+	return w.queue.length > 0
+}
+
 // claimVerb is what is to be done with a claim.
 type claimVerb string
 
@@ -119,6 +138,8 @@ type claimChange struct {
 	name string
 	verb claimVerb
 	want *world.WantedClaim
+	// namespace is that of the Service.
+	namespace string
 }
 
 // claimChanges returns what makes the present claims as desired, by name.
@@ -131,6 +152,11 @@ func claimChanges(want map[string]*world.WantedClaim, have map[string]*world.Cla
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		wanted, present := want[name], have[name]
 		c := claimChange{name: name, want: wanted}
+		if present != nil {
+			c.namespace = present.Namespace
+		} else {
+			c.namespace = wanted.Service.Namespace
+		}
 		switch {
 		case present == nil && !wanted.InUse:
 			c.verb = createClaim
@@ -152,44 +178,16 @@ func claimChanges(want map[string]*world.WantedClaim, have map[string]*world.Cla
 	return out
 }
 
-// turnOf returns the namespace of the Service of a claim.
-func (w *ClaimWriter) turnOf(c claimChange) string {
-	if c.verb == createClaim {
-		return c.want.Service.Namespace
-	}
-	if u := w.facts.claim(c.name); u != nil {
-		return u.GetLabels()[v1alpha1.LabelServiceNamespace]
-	}
-	return ""
-}
-
-// stillDue reports whether the newest decision wants the change as well: a Service may need a claim again, or not any
-// more.
-func (w *ClaimWriter) stillDue(c claimChange) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	wanted := w.want[c.name]
-	switch c.verb {
-	case createClaim, keepClaim:
-		return wanted != nil
-	case deleteClaim:
-		return w.want != nil && wanted == nil
-	case releaseClaim:
-		return w.want != nil && (wanted == nil || !wanted.InUse)
-	}
-	return false
-}
-
-func (w *ClaimWriter) change(ctx context.Context, c claimChange, namespace string) error {
+func (w *ClaimWriter) change(ctx context.Context, c claimChange) error {
 	version := w.watch.claimVersion()
 	if version == nil {
 		return fmt.Errorf("the API server has no IPAddressClaims")
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	claims := w.client.Resource(*version).Namespace(namespace)
+	claims := w.client.Resource(*version).Namespace(w.namespace)
 	if c.verb == createClaim {
-		_, err := claims.Create(ctx, convert.NewClaim(c.want, namespace, version.GroupVersion()), metav1.CreateOptions{})
+		_, err := claims.Create(ctx, convert.NewClaim(c.want, w.namespace, version.GroupVersion()), metav1.CreateOptions{})
 		if !errors.IsAlreadyExists(err) {
 			return err
 		}

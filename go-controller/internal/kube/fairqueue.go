@@ -2,7 +2,10 @@
 
 package kube
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // fairQueue is a queue in which namespaces take turns, so that what one of them has waiting does not delay the others.
 // Cluster-scoped objects count as a namespace. The zero value is empty.
@@ -22,6 +25,19 @@ func (q *fairQueue[T]) add(namespace string, x T) {
 	}
 	q.waiting[namespace] = append(q.waiting[namespace], x)
 	q.length++
+}
+
+// replace replaces what is waiting, by namespace. The namespaces that were waiting keep the order of their turns, before
+// the others.
+func (q *fairQueue[T]) replace(waiting map[string][]T) {
+	order := q.order
+	*q = fairQueue[T]{}
+	for _, namespace := range slices.Concat(order, slices.Sorted(maps.Keys(waiting))) {
+		for _, x := range waiting[namespace] {
+			q.add(namespace, x)
+		}
+		delete(waiting, namespace)
+	}
 }
 
 // next removes the oldest one of the namespace whose turn it is. There must be one.

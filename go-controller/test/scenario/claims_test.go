@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+)
+
+// runExternal runs a test in a cluster with an external pool.
+func runExternal(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	kinds, err := loadKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, kinds, &txtar.Archive{})
+		defer c.stopAll()
+		c.run("> nodes 1\n> contract v1beta2\n> start controller no-database\n> external-pool ext\n> wait 1s\n")
+		test(t, c)
+		c.run("> wait 1m\n") // Events are written after their causes.
+	})
+}
+
+// Many claims of a namespace that are being written do not delay one that another namespace needs meanwhile.
+func TestNamespacesTakeTurnsWithClaims(t *testing.T) {
+	runExternal(t, func(t *testing.T, c *cluster) {
+		var many strings.Builder
+		for i := range 300 {
+			fmt.Fprintf(&many, "---\n{apiVersion: v1, kind: Service, metadata: {namespace: bank, name: s%d}, spec: {type: "+
+				"LoadBalancer, ports: [{port: 80, protocol: TCP}]}}\n", i)
+		}
+		c.server.Delay("ipaddressclaims", 5*time.Millisecond)
+		if err := c.applyManifest(strings.TrimPrefix(many.String(), "---\n")); err != nil {
+			t.Fatal(err)
+		}
+		c.run("> wait 300ms\n> lb shop/web\n> wait 500ms\n")
+		claims := c.run("> claims\n")
+		if n := strings.Count(claims, "bank/"); n == 0 || n == 300 {
+			t.Errorf("%d of 300 claims have been written when another namespace needs one", n)
+		}
+		if !strings.Contains(claims, "shop/web@") {
+			t.Errorf("the only Service of its namespace still waits for its claim")
+		}
+	})
+}
