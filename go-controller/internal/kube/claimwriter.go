@@ -21,9 +21,14 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// claimWritePause is the minimum time between two rounds of writes. While writes fail, it grows from claimRetry to
-// claimMaxRetry.
-const claimWritePause, claimRetry, claimMaxRetry = 100 * time.Millisecond, time.Second, time.Minute
+const (
+	// claimWritePause is the minimum time between two rounds of writes.
+	claimWritePause = 100 * time.Millisecond
+	// claimRetry is the time until the write of a claim that failed is repeated, twice as long after each further failure
+	// up to claimMaxRetry. A round without anything else begins claimRetry after the last one, and ends after that time,
+	// so that one decision handles the errors of many claims.
+	claimRetry, claimMaxRetry = time.Second, time.Minute
+)
 
 // ClaimWriter makes the IPAddressClaims of ours as desired.
 type ClaimWriter struct {
@@ -33,9 +38,11 @@ type ClaimWriter struct {
 	watch     *Watch
 	wrote     Wrote
 	wake      chan struct{}
-	// queue has the changes that are due according to the decision with the number planned. Only Run uses them.
-	queue   fairQueue[claimChange]
-	planned int
+	// queue has the changes that are due according to the decision with the number planned, and failures the claims whose
+	// last write failed. Only Run uses them.
+	queue    fairQueue[claimChange]
+	planned  int
+	failures map[string]*claimFailure
 
 	mu   sync.Mutex
 	want map[string]*world.WantedClaim
@@ -46,7 +53,15 @@ type ClaimWriter struct {
 // NewClaimWriter returns a writer for the claims in facts.
 func NewClaimWriter(ours *Clients, facts *Facts, watch *Watch, wrote Wrote) *ClaimWriter {
 	return &ClaimWriter{client: ours.Dynamic, namespace: ours.ClaimNamespace, facts: facts, watch: watch, wrote: wrote,
-		wake: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), failures: map[string]*claimFailure{}}
+}
+
+// claimFailure is the last error of a claim, the time of the next attempt, and the wait until then.
+type claimFailure struct {
+	verb claimVerb
+	err  string
+	next time.Time
+	wait time.Duration
 }
 
 // Set replaces the desired claims. If known is not set, nothing is written until the next call.
@@ -70,37 +85,54 @@ func (w *ClaimWriter) Set(want []*world.WantedClaim, known bool) {
 
 // Run writes until the context ends.
 func (w *ClaimWriter) Run(ctx context.Context) {
-	writeRounds(ctx, w.wake, w.write, claimWritePause, claimRetry, claimMaxRetry)
+	Rounds(ctx, w.wake, func() (rest, again time.Duration) { return claimWritePause, w.write(ctx) })
 }
 
-// write performs one round of writes. It returns false if some failed.
-func (w *ClaimWriter) write(ctx context.Context) bool {
-	refused, written := map[string]string{}, map[string]bool{}
-	done := true
+// write performs one round of writes. It returns after how long to call it again without a decision, 0 for never.
+func (w *ClaimWriter) write(ctx context.Context) time.Duration {
+	written, began := map[string]bool{}, time.Now()
 	for w.plan(written) {
+		if time.Since(began) > claimRetry {
+			break
+		}
 		c := w.queue.next()
 		written[c.name] = true
 		err := w.change(ctx, c)
 		if ctx.Err() != nil {
-			return false
+			return 0
 		}
 		w.wrote("IPAddressClaim", err)
 		if err == nil {
+			delete(w.failures, c.name)
 			continue
 		}
-		done = false
 		klog.ErrorS(err, "Failed to write IPAddressClaim, will retry", "name", c.name, "change", c.verb)
-		if c.verb == createClaim {
-			refused[c.name] = convert.Bounded(err.Error())
+		f := &claimFailure{verb: c.verb, err: convert.Bounded(err.Error()), wait: claimRetry}
+		if last := w.failures[c.name]; last != nil {
+			f.wait = min(2*last.wait, claimMaxRetry)
+		}
+		f.next = time.Now().Add(f.wait)
+		w.failures[c.name] = f
+	}
+	refused, again := map[string]string{}, time.Duration(0)
+	if w.queue.length > 0 {
+		again = claimWritePause
+	}
+	for name, f := range w.failures {
+		if f.verb == createClaim {
+			refused[name] = f.err
+		}
+		if left := max(time.Until(f.next), claimRetry); again == 0 || left < again {
+			again = left
 		}
 	}
 	w.facts.setClaimsRefused(refused)
-	return done
+	return again
 }
 
 // plan replaces the queue when a round begins, and in it after each decision: the claims of a namespace that has many
-// must not delay those that others need meanwhile. What was written in this round waits for its event. plan returns
-// false if nothing is due.
+// must not delay those that others need meanwhile. What was written in this round waits for its event, and what failed
+// for its next attempt. plan returns false if nothing is due.
 func (w *ClaimWriter) plan(written map[string]bool) bool {
 	w.mu.Lock()
 	want, decision := w.want, w.decisions
@@ -111,15 +143,20 @@ func (w *ClaimWriter) plan(written map[string]bool) bool {
 	w.facts.mu.Lock()
 	now := w.facts.readClaims()
 	w.facts.mu.Unlock()
-	due := map[string][]claimChange{}
+	due, failures := map[string][]claimChange{}, map[string]*claimFailure{}
 	if want != nil && now != nil && now.Missing == "" {
 		for _, c := range claimChanges(want, now.ByName) {
-			if !written[c.name] {
+			f := w.failures[c.name]
+			if f != nil {
+				failures[c.name] = f
+			}
+			if !written[c.name] && (f == nil || time.Until(f.next) <= 0) {
 				due[c.namespace] = append(due[c.namespace], c)
 			}
 		}
 	}
 	w.queue.replace(due)
+	w.failures = failures // Those of claims that are not wanted any more are forgotten.
 	w.planned = decision
 	return w.queue.length > 0
 }

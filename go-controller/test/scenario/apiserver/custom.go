@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
@@ -39,13 +40,17 @@ func (c custom) decode(obj map[string]any, strict bool) error {
 }
 
 // admit validates an object with its schema and rules.
-func (c custom) admit(_ *Server, old, obj map[string]any, status bool) error {
+func (c custom) admit(s *Server, old, obj map[string]any, status bool) error {
 	errs, complete := c.Validate(old, obj, status)
 	if !complete {
 		errs = append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was "+
 			"invalid; correct the existing errors to complete validation"))
 	}
-	if len(errs) == 0 {
+	switch {
+	case len(errs) > 0:
+	case old == nil:
+		return s.refusal(schema.GroupResource{Group: c.Group, Resource: c.Resource})
+	default:
 		return nil
 	}
 	return apierrors.NewInvalid(c.GroupKind(), (&unstructured.Unstructured{Object: obj}).GetName(), errs)

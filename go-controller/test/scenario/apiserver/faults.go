@@ -3,9 +3,14 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // faults are what does not work.
@@ -18,8 +23,9 @@ type faults struct {
 	delays map[string]time.Duration
 	// rivals are the numbers of updates that another client precedes, by resource.
 	rivals map[string]int
-	// refusals are why webhooks refuse objects, by resource.
+	// refusals are why webhooks refuse objects, by resource, and refused is how many they have refused.
 	refusals map[string]string
+	refused  int
 	// full is the namespace whose Services have the largest size that etcd stores, so that their statuses can't grow.
 	full string
 }
@@ -94,7 +100,8 @@ func (s *Server) Rival(resource string, n int) {
 // WebhookAway is the reason for which the API server itself refuses objects, because it does not reach a webhook.
 const WebhookAway = `failed calling webhook: no endpoints available for service "frr-k8s-webhook-service"`
 
-// Refuse makes a webhook refuse all objects of a resource, for a reason. An empty one ends that.
+// Refuse makes a webhook refuse all objects of a resource, or new ones of a CustomResourceDefinition, for a reason. An
+// empty one ends that. In the reason, # stands for the number of the refusal.
 func (s *Server) Refuse(resource, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,6 +109,20 @@ func (s *Server) Refuse(resource, why string) {
 		s.faults.refusals = map[string]string{}
 	}
 	s.faults.refusals[resource] = why
+}
+
+// refusal returns the error by which objects of a resource are refused, if they are. s.mu must be held.
+func (s *Server) refusal(of schema.GroupResource) error {
+	why := s.faults.refusals[of.Resource]
+	switch why {
+	case "":
+		return nil
+	case WebhookAway:
+		return apierrors.NewInternalError(errors.New(why))
+	}
+	s.faults.refused++
+	why = strings.Replace(why, "#", fmt.Sprint(s.faults.refused), 1)
+	return apierrors.NewForbidden(of, "", fmt.Errorf("admission webhook denied the request: %s", why))
 }
 
 // rivalAnnotation is what the other client writes.

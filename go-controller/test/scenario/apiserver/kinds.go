@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -129,15 +127,7 @@ type refusable struct{ resource string }
 func (refusable) decode(map[string]any, bool) error { return nil }
 
 func (r refusable) admit(s *Server, _, _ map[string]any, _ bool) error {
-	why := s.faults.refusals[r.resource]
-	switch why {
-	case "":
-		return nil
-	case WebhookAway:
-		return apierrors.NewInternalError(errors.New(why))
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: "frrk8s.metallb.io", Resource: r.resource}, "",
-		fmt.Errorf("admission webhook denied the request: %s", why))
+	return s.refusal(schema.GroupResource{Group: "frrk8s.metallb.io", Resource: r.resource})
 }
 
 // byResource returns the kind with a resource name, or nil.
