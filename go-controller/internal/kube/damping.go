@@ -17,10 +17,11 @@ import (
 )
 
 // A node or a router can change the condition Announced of all Services that it serves as often as it likes, for
-// example by the reasons that it gives, or by ending its session again and again.
+// example by the reasons that it gives, or by ending its session again and again. So can a provider of addresses, or
+// whoever writes its objects, with the condition Allocated.
 const (
-	// textBurst changes that leave the condition True, or other than True, are written at once, further ones one per
-	// textPause.
+	// textBurst changes that leave the status of both conditions as it is, where Unknown counts as False, are written at
+	// once, further ones one per textPause.
 	textBurst = 10
 	textPause = time.Minute
 	// freeLosses is how often the condition can cease to be True without an effect on its return. Then it must have
@@ -36,7 +37,7 @@ const (
 // a write.
 const unsteady = "; this changed often, so True is reported once it has lasted, for 1 min at most"
 
-// damping limits how often the status of one Service is written because of its condition Announced. That it is no
+// damping limits how often the status of one Service is written because of these conditions. That Announced is no
 // longer True is never delayed, so only its return is limited: the number of writes is, too, and True is never out of
 // date.
 // A restart forgets the losses. That costs each unsteady Service one write and freeLosses further ones, and nothing
@@ -94,12 +95,13 @@ func (w *ServiceWriter) recordDamping(key world.Key, before, s *status.Service) 
 	d.decided(s, time.Now())
 }
 
-// damped returns the status that may be written now, in which Announced is as it is if it has to wait, and for how
-// long; 0 if it has not.
+// damped returns the status that may be written now, in which conditions are as they are if they have to wait, and for
+// how long; 0 if they have not.
 func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Service,
 	now time.Time) (*status.Service, time.Duration) {
-	is := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
-	if s.Release || s.Announced == nil || is == nil || s.ChangesIngress(have) {
+	allocated := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAllocated)
+	announced := meta.FindStatusCondition(have.Status.Conditions, v1alpha1.ConditionAnnounced)
+	if s.Release || s.Announced == nil || allocated == nil || announced == nil || s.ChangesIngress(have) {
 		return s, 0
 	}
 	w.mu.Lock()
@@ -108,26 +110,25 @@ func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Se
 	if d == nil {
 		return s, 0
 	}
-	next, waiting := *s, *s
-	waiting.Announced = &status.Verdict{Status: is.Status, Reason: is.Reason, Message: is.Message}
-	up, was, probation := s.Announced.Status == metav1.ConditionTrue, is.Status == metav1.ConditionTrue, d.probation()
+	next, same, wait := *s, *s, time.Duration(0)
+	same.Allocated = status.Verdict{Status: allocated.Status, Reason: allocated.Reason, Message: allocated.Message}
+	same.Announced = &status.Verdict{Status: announced.Status, Reason: announced.Reason, Message: announced.Message}
+	up, was, probation := isTrue(s.Announced.Status), isTrue(announced.Status), d.probation()
 	if left := d.since.Add(probation).Sub(now); up && !was && probation > 0 && left > 0 {
-		return &waiting, left
-	}
-	if !up && probation > 0 {
+		next.Announced, wait = same.Announced, left
+	} else if !up && probation > 0 {
 		v := *s.Announced
 		v.Message += unsteady
 		next.Announced = &v
 	}
-	if up != was {
-		return &next, 0
+	if isTrue(next.Announced.Status) != was || isTrue(s.Allocated.Status) != isTrue(allocated.Status) {
+		return &next, wait
 	}
-	conditions := []metav1.Condition{*is}
-	if !next.Announced.Set(&conditions, v1alpha1.ConditionAnnounced, now) {
-		return &next, 0
+	if _, changed := next.Merged(have, now); !changed {
+		return &next, wait
 	}
-	if _, more := waiting.Merged(have, now); more {
-		return &next, 0 // Something else is to be written anyway.
+	if _, more := same.Merged(have, now); more {
+		return &next, wait // Something else is to be written anyway.
 	}
 	if d.limit == nil {
 		d.limit = rate.NewLimiter(rate.Every(textPause), textBurst)
@@ -135,7 +136,12 @@ func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Se
 	r := d.limit.ReserveN(now, 1)
 	if left := r.DelayFrom(now); left > 0 {
 		r.CancelAt(now)
-		return &waiting, left
+		if wait == 0 || left < wait {
+			wait = left
+		}
+		return &same, wait
 	}
-	return &next, 0
+	return &next, wait
 }
+
+func isTrue(s metav1.ConditionStatus) bool { return s == metav1.ConditionTrue }

@@ -76,7 +76,7 @@ func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter)
 	return w
 }
 
-// Whatever nodes and routers report, a Service is written seldom, True is never out of date, and what lasts is written.
+// Whatever nodes, routers and providers of addresses report, a Service is written seldom, True is never out of date, and what lasts is written.
 func TestWritesOfAServiceAreBounded(t *testing.T) {
 	const minutes, most, later = 30, 24, 6
 	verdict := func(r *rand.Rand) *status.Verdict {
@@ -91,7 +91,7 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r, key := rand.New(rand.NewPCG(seed, 0)), world.Key{Namespace: "shop", Name: "web"}
-			server, s := &prompt{}, allocated("10.0.0.1")
+			server, s, texts := &prompt{}, allocated("10.0.0.1"), 0
 			s.UID = "1"
 			w := server.writerOf(key, s)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -102,6 +102,8 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 				if next.Announced = v; v == nil {
 					return // The last decision stays.
 				}
+				next.Allocated.Message += fmt.Sprint(texts)
+				texts++
 				w.Set(map[world.Key]*status.Service{key: &next})
 				synctest.Wait()
 			}
@@ -126,6 +128,10 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 			c := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAnnounced)
 			if c.Status != metav1.ConditionTrue || c.Message != "at last" {
 				t.Errorf("seed %d: %+v is written in the end", seed, c)
+			}
+			c = meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAllocated)
+			if want := fmt.Sprint(s.Allocated.Message, texts-1); c.Message != want {
+				t.Errorf("seed %d: %q is written in the end, want %q", seed, c.Message, want)
 			}
 			cancel()
 			<-ended

@@ -50,3 +50,32 @@ func TestNamespacesTakeTurnsWithClaims(t *testing.T) {
 		}
 	})
 }
+
+// A provider that rewrites why it refuses a claim, or gives one unusable address after the other, costs few writes of
+// the Service's status, which has the last text in the end.
+func TestStatusWritesForAProviderAreBounded(t *testing.T) {
+	for name, step := range map[string]string{"refusal": "> refuse-claim shop/web Exhausted try %d\n",
+		"address": "> fulfil shop/web 10.244.1.%d\n"} {
+		runExternal(t, func(t *testing.T, c *cluster) {
+			c.run("> lb shop/web\n> wait 1m\n> forget-writes\n")
+			const steps = 240
+			for i := range steps {
+				c.run(fmt.Sprintf(step, i+1) + "> wait 250ms\n")
+			}
+			n := 0
+			for _, w := range c.server.TakeWrites() {
+				if w.Resource == "services" && w.Subresource == "status" {
+					n++
+				}
+			}
+			if n > 12 {
+				t.Errorf("%s: %d writes of one status in a minute", name, n)
+			}
+			c.run("> wait 1m\n")
+			text := strings.Fields(fmt.Sprintf(step, steps))
+			if got := c.run("> service shop/web\n"); !strings.Contains(got, text[len(text)-1]) {
+				t.Errorf("%s: the last text is not in the status:\n%s", name, got)
+			}
+		})
+	}
+}
