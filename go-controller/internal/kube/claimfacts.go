@@ -78,7 +78,9 @@ func (w *Watch) watchClaims(kube kubernetes.Interface, ours *Clients, facts *Fac
 		return newDiscoveredVersions(kube, versions, claimPause, open, lost, facts.claimsChanged)
 	}
 	w.claims = add(convert.ClaimResources(), v1alpha1.LabelServiceUID, c.claims,
-		func(_, _ *unstructured.Unstructured) bool { return true })
+		func(old, now *unstructured.Unstructured) bool {
+			return *convert.Claim(old, c.addresses) != *convert.Claim(now, c.addresses)
+		})
 	w.addresses = add(convert.AddressResources(), "", c.addresses, func(old, now *unstructured.Unstructured) bool {
 		return !equality.Semantic.DeepEqual(old.Object["spec"], now.Object["spec"])
 	})

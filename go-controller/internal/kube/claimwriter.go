@@ -106,7 +106,9 @@ func (w *ClaimWriter) write(ctx context.Context) time.Duration {
 			delete(w.failures, c.name)
 			continue
 		}
-		klog.ErrorS(err, "Failed to write IPAddressClaim, will retry", "name", c.name, "change", c.verb)
+		if !errors.IsConflict(err) {
+			klog.ErrorS(err, "Failed to write IPAddressClaim, will retry", "name", c.name, "change", c.verb)
+		}
 		f := &claimFailure{verb: c.verb, err: convert.Bounded(err.Error()), wait: claimRetry}
 		if last := w.failures[c.name]; last != nil {
 			f.wait = min(2*last.wait, claimMaxRetry)
@@ -254,10 +256,10 @@ func (w *ClaimWriter) change(ctx context.Context, c claimChange) error {
 	return ignoreGone(err)
 }
 
-// ignoreGone returns an error unless it means that an object is gone or was changed: its event is on the way, and the
-// next decision is made with it.
+// ignoreGone returns an error unless it means that an object is gone: its event causes a decision. That of a change by
+// others may cause none, so a conflict is an error.
 func ignoreGone(err error) error {
-	if errors.IsNotFound(err) || errors.IsConflict(err) {
+	if errors.IsNotFound(err) {
 		return nil
 	}
 	return err

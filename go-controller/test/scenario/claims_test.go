@@ -32,18 +32,18 @@ func runExternal(t *testing.T, test func(t *testing.T, c *cluster)) {
 func TestNamespacesTakeTurnsWithClaims(t *testing.T) {
 	runExternal(t, func(t *testing.T, c *cluster) {
 		var many strings.Builder
-		for i := range 300 {
+		for i := range 100 {
 			fmt.Fprintf(&many, "---\n{apiVersion: v1, kind: Service, metadata: {namespace: bank, name: s%d}, spec: {type: "+
 				"LoadBalancer, ports: [{port: 80, protocol: TCP}]}}\n", i)
 		}
-		c.server.Delay("ipaddressclaims", 5*time.Millisecond)
+		c.server.Delay("ipaddressclaims", 20*time.Millisecond)
 		if err := c.applyManifest(strings.TrimPrefix(many.String(), "---\n")); err != nil {
 			t.Fatal(err)
 		}
 		c.run("> wait 300ms\n> lb shop/web\n> wait 500ms\n")
 		claims := c.run("> claims\n")
-		if n := strings.Count(claims, "bank/"); n == 0 || n == 300 {
-			t.Errorf("%d of 300 claims have been written when another namespace needs one", n)
+		if n := strings.Count(claims, "bank/"); n == 0 || n == 100 {
+			t.Errorf("%d of 100 claims have been written when another namespace needs one", n)
 		}
 		if !strings.Contains(claims, "shop/web@") {
 			t.Errorf("the only Service of its namespace still waits for its claim")
@@ -78,4 +78,23 @@ func TestStatusWritesForAProviderAreBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A provider that touches a claim, without another answer, causes no decision.
+func TestTouchedClaimsCauseNoPass(t *testing.T) {
+	runExternal(t, func(t *testing.T, c *cluster) {
+		c.run("> lb shop/web\n> wait 1s\n> fulfil shop/web 203.0.113.1\n> wait 1m\n> passes controller\n")
+		u, err := c.claim("shop/web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 60 {
+			c.run(fmt.Sprintf("> annotate %[1]s seen=%[2]d\n> patch-status %[1]s {\"conditions\":[{\"type\":\"Ready\","+
+				"\"status\":\"True\",\"reason\":\"Fulfilled\",\"message\":\"checked %[2]d times\","+
+				"\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}\n> wait 1s\n", objectName(u), i))
+		}
+		if got := c.run("> passes controller\n"); got != "> passes controller\n0\n" {
+			t.Errorf("without a change that counts:\n%s", got)
+		}
+	})
 }
