@@ -99,6 +99,7 @@ func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.
 	st.reserveExternals()
 	st.startCooldowns(w.Now)
 	a.allocator.assignExternalIPs(externals)
+	st.countClaims()
 	for i, s := range st.services {
 		a.record(s, a.allocator.allocate(i, owns[i], externals[i]))
 	}

@@ -49,12 +49,17 @@ func (p *provider) act(a *ipam.Allocation) {
 	for _, c := range a.Claims() {
 		wanted[c.Name] = c
 		if !c.InUse && p.w.Claims.ByName[c.Name] == nil {
-			next[c.Name] = &world.Claim{Name: c.Name, Pool: c.Pool, Ref: c.Ref}
+			next[c.Name] = &world.Claim{Name: c.Name, Namespace: c.Service.Namespace, Pool: c.Pool, Ref: c.Ref}
 		}
 	}
 	for name, c := range p.w.Claims.ByName {
 		if want := wanted[name]; want == nil || c.Deleting && !want.InUse {
-			continue
+			if p.r.IntN(2) == 0 {
+				continue
+			}
+			left := *c // The provider has not released it yet.
+			left.Deleting = true
+			c = &left
 		}
 		next[name] = c
 	}

@@ -32,6 +32,8 @@ type claimState struct {
 	waiting map[claimGroup]int
 	// failures are why the claims of a pool are not usable.
 	failures map[*pool]*claimFailure
+	// counted are the claims, by name, that countClaims counts for a quota.
+	counted map[string]bool
 	// asked counts the calls of provide.
 	asked int
 }
@@ -51,7 +53,8 @@ type claimFailure struct {
 
 func newClaimState(k *world.Claims) *claimState {
 	st := &claimState{Claims: k, byAddr: map[netip.Addr]*world.Claim{}, wanted: map[string]*world.WantedClaim{},
-		waiting: map[claimGroup]int{}, failures: map[*pool]*claimFailure{}}
+		waiting: map[claimGroup]int{}, failures: map[*pool]*claimFailure{},
+		counted: map[string]bool{}}
 	if k == nil {
 		return st
 	}
@@ -131,6 +134,7 @@ func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]
 			continue
 		}
 		chosen[i] = nil
+		al.uncount(p, service)
 		a, reason, message := al.provide(p, service)
 		if reason == "" {
 			*gets.of(f) = a
@@ -319,16 +323,12 @@ func (st *state) keepClaims(w *world.Snapshot) {
 		}
 	}
 	backed := map[netip.Addr]bool{}
-	for a, first := range st.holder {
+	for a := range st.holder {
 		p := st.poolOf(a)
 		if p == nil || p.External == nil {
 			continue
 		}
-		holders := []int{first}
-		if sh := st.sharers[a]; sh != nil {
-			holders = sh.holders
-		}
-		for _, service := range holders {
+		for _, service := range st.holders(a) {
 			name := world.ClaimName(p.Pool, st.services[service].UID)
 			keep(name)
 			c := st.claims.ByName[name]

@@ -23,7 +23,8 @@ type quotas struct {
 	// listed are the addresses that a Service of a namespace has besides another one, through spec.externalIPs, or would
 	// have again after an edit, because its status still shows them.
 	listed map[addrInNamespace]bool
-	// waiting counts the addresses for which a namespace waits that a provider is to choose.
+	// waiting counts the addresses for which a namespace waits that a provider is to choose, and the claims that
+	// countClaims counts.
 	waiting map[quotaKey]int
 }
 
@@ -40,7 +41,7 @@ func newQuotas() *quotas {
 		map[addrInNamespace]bool{}, map[quotaKey]int{}}
 }
 
-// of returns how many addresses of a pool a namespace has, or waits for.
+// of returns how many addresses of a pool a namespace has, or has claimed.
 func (q *quotas) of(p *pool, namespace string) int {
 	at := quotaKey{p.Name, namespace}
 	return q.used[at] + q.waiting[at]
@@ -129,7 +130,13 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 			n++
 		}
 	}
-	return n <= 0 || st.quotas.of(p, namespace)+n <= p.Quota
+	if n <= 0 {
+		return true
+	}
+	if st.hasCounted(p, service) {
+		n-- // The claim is the Service's own.
+	}
+	return st.quotas.of(p, namespace)+n <= p.Quota
 }
 
 // isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.
@@ -142,7 +149,7 @@ func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
 func (st *state) quotaMessage(p *pool, s *world.Service) string {
 	has := "has"
 	if st.quotas.waiting[quotaKey{p.Name, s.Key.Namespace}] > 0 {
-		has = "has or waits for"
+		has = "has or has claimed"
 	}
 	return fmt.Sprintf("pool %q: namespace %q %s %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
 		s.Key.Namespace, has, world.Count(st.quotas.of(p, s.Key.Namespace), "address"), p.Quota)

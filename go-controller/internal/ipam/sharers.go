@@ -64,6 +64,14 @@ func (d *distinction) otherThan(value string) int {
 	return d.other
 }
 
+// holders returns the Services that have an address that is taken, by their indices in services.
+func (st *state) holders(a netip.Addr) []int {
+	if sh := st.sharers[a]; sh != nil {
+		return sh.holders
+	}
+	return []int{st.holder[a]}
+}
+
 // sharersOf returns the sharers of an address that is taken. There is no index of an address until two Services with
 // the same key are compared.
 func (st *state) sharersOf(a netip.Addr) *sharers {

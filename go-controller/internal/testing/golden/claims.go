@@ -32,7 +32,16 @@ func (c *Case) claim(words []string) error {
 		return fmt.Errorf("%q is no external pool", words[1])
 	}
 	p := c.World.Pools[i]
-	claim := &world.Claim{Name: world.ClaimName(p, words[0]), Pool: p.Name, Ref: p.External.PoolRef}
+	namespace, uid, known := strings.Cut(words[0], "/")
+	if !known {
+		uid = namespace
+		at := slices.IndexFunc(c.World.Services, func(s *world.Service) bool { return s.UID == uid })
+		namespace = ""
+		if at >= 0 {
+			namespace = c.World.Services[at].Key.Namespace
+		}
+	}
+	claim := &world.Claim{Name: world.ClaimName(p, uid), Namespace: namespace, Pool: p.Name, Ref: p.External.PoolRef}
 	state, text := words[2], strings.Join(words[3:], " ")
 	switch state {
 	case "pending":
