@@ -24,6 +24,7 @@ import (
 // claimState is what a pass knows and decides about the claims of external pools.
 type claimState struct {
 	*world.Claims
+	forwarding forwarding
 	// byAddr are the claims with an address. Of several with the same one it has one that is not being deleted.
 	byAddr map[netip.Addr]*world.Claim
 	// wanted are the claims that must exist or stay, by name.
@@ -51,9 +52,10 @@ type claimFailure struct {
 	more    int
 }
 
-func newClaimState(k *world.Claims) *claimState {
-	st := &claimState{Claims: k, byAddr: map[netip.Addr]*world.Claim{}, wanted: map[string]*world.WantedClaim{},
-		waiting: map[claimGroup]int{}, failures: map[*pool]*claimFailure{},
+func newClaimState(w *world.Snapshot) *claimState {
+	k := w.Claims
+	st := &claimState{Claims: k, forwarding: newForwarding(&w.Cluster), byAddr: map[netip.Addr]*world.Claim{},
+		wanted: map[string]*world.WantedClaim{}, waiting: map[claimGroup]int{}, failures: map[*pool]*claimFailure{},
 		counted: map[string]bool{}}
 	if k == nil {
 		return st
@@ -239,15 +241,21 @@ func (al *allocator) unusableFrom(p *pool, a netip.Addr, service int) string {
 	if why := al.unusable(p, a, s.Key); why != "" {
 		return why
 	}
-	if !p.anySubnet && len(p.subnets) > 0 && !slices.ContainsFunc(p.subnets, func(n netip.Prefix) bool {
-		return n.Contains(a)
-	}) {
+	if use := al.claims.forwarding.use(p, a); use != "" {
+		return "it is " + use
+	}
+	if !p.anySubnet && len(p.subnets) > 0 && !p.hasSubnetWith(a) {
 		return fmt.Sprintf("it is in no subnet of an L2Domain that has the pool: %s", prefixesText(p.subnets))
 	}
 	if other, why := al.conflictingHolder(a, service); why != "" {
 		return "it belongs to " + nameFor(s.Key, al.services[other].Key) + al.notShared(a, service, other, why)
 	}
 	return ""
+}
+
+// hasSubnetWith reports whether an L2Domain that has the pool has a subnet with the address.
+func (p *pool) hasSubnetWith(a netip.Addr) bool {
+	return slices.ContainsFunc(p.subnets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // maxSubnets is the maximum number of subnets in a message.

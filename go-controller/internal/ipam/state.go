@@ -82,7 +82,7 @@ func newState(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID
 		cooldownsByService: make(map[world.Key][]netip.Addr),
 		use:                make(map[string]PoolUsage, len(w.Pools)),
 		quotas:             newQuotas(),
-		claims:             newClaimState(w.Claims),
+		claims:             newClaimState(w),
 		shardOf:            shardOf,
 	}
 	for a, key := range w.Leaving {

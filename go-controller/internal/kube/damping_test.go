@@ -76,7 +76,8 @@ func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter)
 	return w
 }
 
-// Whatever nodes, routers and providers of addresses report, a Service is written seldom, True is never out of date, and what lasts is written.
+// Whatever nodes, routers and providers of addresses report, a Service is written seldom, True is never out of date, and
+// what lasts is written.
 func TestWritesOfAServiceAreBounded(t *testing.T) {
 	const minutes, most, later = 30, 24, 6
 	verdict := func(r *rand.Rand) *status.Verdict {

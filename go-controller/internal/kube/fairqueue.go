@@ -27,8 +27,8 @@ func (q *fairQueue[T]) add(namespace string, x T) {
 	q.length++
 }
 
-// replace replaces what is waiting, by namespace. The namespaces that were waiting keep the order of their turns, before
-// the others.
+// replace replaces what is waiting, by namespace. The namespaces that were waiting keep the order of their turns, and
+// the others follow.
 func (q *fairQueue[T]) replace(waiting map[string][]T) {
 	order := q.order
 	*q = fairQueue[T]{}

@@ -4,6 +4,7 @@ package world
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,3 +94,12 @@ const (
 )
 
 func (h Handover) String() string { return [...]string{"none", "awaited", "claimed"}[h] }
+
+// ShardNet returns the network with all addresses of a family by which shards forward inside of OVN, except for
+// link-local ones: aliases and the links between routers (package rows). No Service may have one.
+func ShardNet(f Family) netip.Prefix {
+	if f == IPv4 {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{240}), 4)
+	}
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x3e, 0x5b, 0x1c}), 31)
+}

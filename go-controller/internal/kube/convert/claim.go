@@ -80,6 +80,8 @@ func claimedAddress(claim string, u *unstructured.Unstructured) (netip.Addr, err
 		return netip.Addr{}, fmt.Errorf("has no address: spec.address: %s is no IPv4 or IPv6 address", quoted(value))
 	case !a.IsGlobalUnicast():
 		return netip.Addr{}, fmt.Errorf("has an address that no Service can have: spec.address: %s is not unicast", a)
+	case a.AsSlice()[0] == 0: // RFC 1122 section 3.2.1.3, RFC 4291 sections 2.5.2 to 2.5.5 (IPv4-mapped), RFC 6052
+		return netip.Addr{}, fmt.Errorf("has an address that no Service can have: spec.address: %s is reserved", a)
 	}
 	return a, nil
 }

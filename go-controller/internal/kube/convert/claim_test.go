@@ -51,6 +51,16 @@ func TestClaim(t *testing.T) {
 			`spec.address: "::ffff:192.0.2.1" is no IPv4 or IPv6 address`}},
 		"multicast": {fulfilled, address("c", "224.0.0.1"), world.Claim{Problem: `IPAddress a has an address that no ` +
 			`Service can have: spec.address: 224.0.0.1 is not unicast`}},
+		"mapped without dots": {fulfilled, address("c", "::ffff:c000:201"), world.Claim{Problem: `IPAddress a has an ` +
+			`address that no Service can have: spec.address: ::ffff:192.0.2.1 is reserved`}},
+		"this network": {fulfilled, address("c", "0.1.2.3"), world.Claim{Problem: `IPAddress a has an address that no ` +
+			`Service can have: spec.address: 0.1.2.3 is reserved`}},
+		"NAT64": {fulfilled, address("c", "64:ff9b::1"), world.Claim{Problem: `IPAddress a has an address that no ` +
+			`Service can have: spec.address: 64:ff9b::1 is reserved`}},
+		"link-local": {fulfilled, address("c", "169.254.0.1"), world.Claim{Problem: `IPAddress a has an address that no ` +
+			`Service can have: spec.address: 169.254.0.1 is not unicast`}},
+		"loopback": {fulfilled, address("c", "127.0.0.1"), world.Claim{Problem: `IPAddress a has an address that no ` +
+			`Service can have: spec.address: 127.0.0.1 is not unicast`}},
 		"refused": {"status: {conditions: [{type: Ready, status: 'False', reason: PoolExhausted, message: 'none left'}]}", "",
 			world.Claim{Refusal: "PoolExhausted: none left"}},
 		"refused in v1beta1's own conditions of v1beta2": {

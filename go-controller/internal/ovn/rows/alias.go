@@ -39,9 +39,9 @@ const _ = uint8(maxOrdinal) // does not compile if there are more than 8 bits
 
 func aliasesOf(f world.Family) aliases {
 	if f == world.IPv4 {
-		return aliases{netip.PrefixFrom(netip.AddrFrom4([4]byte{240}), 4), 8}
+		return aliases{netip.PrefixFrom(world.ShardNet(f).Addr(), 4), 8}
 	}
-	return aliases{netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x3e, 0x5b, 0x1c}), 32), 16}
+	return aliases{netip.PrefixFrom(world.ShardNet(f).Addr(), 32), 16}
 }
 
 // prefixOf returns the aliases of a subnet's addresses, as a prefix that covers all shards and whose address is the

@@ -69,6 +69,20 @@ func TestAliasesOfASubnetAreAliases(t *testing.T) {
 	}
 }
 
+// No provider of addresses may choose one by which shards forward.
+func TestAddressesOfShardsAreInTheirNetwork(t *testing.T) {
+	for _, a := range []string{innerShard6, innerReturn6} {
+		if !world.ShardNet(world.IPv6).Contains(netip.MustParseAddr(a)) {
+			t.Errorf("%s is not in %s", a, world.ShardNet(world.IPv6))
+		}
+	}
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		if !world.ShardNet(f).Overlaps(aliasesOf(f).prefix) || aliasesOf(f).prefix.Bits() < world.ShardNet(f).Bits() {
+			t.Errorf("aliases %s are not in %s", aliasesOf(f).prefix, world.ShardNet(f))
+		}
+	}
+}
+
 // Node routers' join addresses mirror those of OVN-Kubernetes' gateway routers.
 func TestMirror(t *testing.T) {
 	for of, want := range map[string]string{
