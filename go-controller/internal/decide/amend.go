@@ -103,10 +103,10 @@ func (st *State) AmendProbed(d *Decision, probed map[string][]string, a *Amendme
 func (st *State) placeAgain(d *Decision, s *world.Service) bool {
 	topology, holds := d.Topology, st.probing.holdAgain(d, s)
 	anchored := d.Placements.Remove(s)
-	if d.Placements.Add(s, d.Allocation, holds) || anchored {
+	if anchored = d.Placements.Add(s, d.Allocation, holds) || anchored; anchored {
 		st.computeTopology(d)
 	}
-	if st.replan(d, s, complete) != complete {
+	if d.decidesEgress(s.Key, anchored) || st.replan(d, s, complete) != complete {
 		d.Topology = topology
 		return false
 	}
@@ -228,7 +228,11 @@ func (st *State) add(d *Decision, s *world.Service) bool {
 	if !ok {
 		return false
 	}
-	if d.Placements.Add(s, d.Allocation, holds) {
+	anchored := d.Placements.Add(s, d.Allocation, holds)
+	if d.decidesEgress(s.Key, anchored) {
+		return false
+	}
+	if anchored {
 		st.computeTopology(d)
 	}
 	if len(o.Addrs) > 0 {
@@ -242,7 +246,11 @@ func (st *State) remove(d *Decision, s *world.Service) bool {
 	if !d.Allocation.Remove(s) {
 		return false
 	}
-	if d.Placements.Remove(s) {
+	anchored := d.Placements.Remove(s)
+	if d.decidesEgress(s.Key, anchored) {
+		return false
+	}
+	if anchored {
 		st.computeTopology(d)
 	}
 	if _, ok := d.budget.Replace(s.Key.Namespace, st.planned[s.Key].demand, plan.Demand{}); !ok {

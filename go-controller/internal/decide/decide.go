@@ -4,6 +4,7 @@ package decide
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -23,6 +24,8 @@ type Decision struct {
 	Topology     *plan.Topology
 	Reachability *plan.Reachability
 	Plans        map[world.Key]*plan.Service
+	// Egress are the hosts that get the replies to connections that pods open, by address of Services.
+	Egress map[netip.Addr]Egress
 	// Later are the changes of endpoints that the plans do not contain, because they need much work. AmendAll applies
 	// them.
 	Later     map[world.Key]world.Change
@@ -86,6 +89,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	d.grants = st.overlay.grants
 	d.Placements = d.Layout.Place(w, d.Allocation, st.holdUnprobed(d))
 	st.computeTopology(d)
+	d.computeEgress()
 	if reachability := plan.NewReachability(w); !reachability.Equal(st.reachability) {
 		st.reachability = reachability
 	}
@@ -165,7 +169,7 @@ func (st *State) claims(d *Decision) []plan.Claim {
 
 // demand returns the demand of a Service. It computes a new one only if the Service or its VIPs changed.
 func (st *State) demand(d *Decision, s *world.Service) plan.Demand {
-	vips := d.Placements.VIPs(s.Key)
+	vips := d.vips(s.Key)
 	last, ok := st.planned[s.Key]
 	if ok && last.from == s && slices.Equal(last.vips, vips) {
 		return last.demand
@@ -197,13 +201,13 @@ func (st *State) mayPlanLater(d *Decision, s *world.Service, excess plan.Excess)
 	c, last := d.World.Changed[s.Key], st.planned[s.Key]
 	return c.Is == s && st.replansOnly(s.Key, c) && slices.Equal(c.Was.Assigned, s.Assigned) &&
 		slices.Equal(c.Was.AssignedHosts, s.AssignedHosts) && last.reachability == d.Reachability &&
-		last.excess() == excess && slices.Equal(last.vips, d.Placements.VIPs(s.Key))
+		last.excess() == excess && slices.Equal(last.vips, d.vips(s.Key))
 }
 
 // plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs, the limit
 // that it exceeds or the reachability changed. An equal plan keeps its pointer.
 func (st *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess plan.Excess) {
-	vips := d.Placements.VIPs(s.Key)
+	vips := d.vips(s.Key)
 	if len(vips) == 0 {
 		return
 	}

@@ -51,7 +51,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 
 func equalNodes(a, b *world.Node) bool {
 	return a.Name == b.Name && a.Chassis == b.Chassis && a.Zone == b.Zone && a.Draining == b.Draining &&
-		a.GatewayBridge == b.GatewayBridge && a.SharedGateway == b.SharedGateway && slices.Equal(a.Addrs, b.Addrs) &&
+		a.GatewayBridge == b.GatewayBridge && a.GatewayMAC == b.GatewayMAC && a.SharedGateway == b.SharedGateway &&
+		slices.Equal(a.Addrs, b.Addrs) &&
 		slices.Equal(a.Links, b.Links) &&
 		slices.Equal(a.NextHops, b.NextHops) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.PodSubnets, b.PodSubnets) &&
 		slices.Equal(a.Transit, b.Transit) &&

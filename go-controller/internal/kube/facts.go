@@ -41,6 +41,8 @@ type Facts struct {
 	bgp           bgpFacts
 	frr           frrFacts
 	claims        claimFacts
+	// egress are the hosts of EgressServices.
+	egress map[world.Key]string
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
 	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
@@ -104,6 +106,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 
 		primaryNetworks: map[string]bool{},
 		bgp:             newBGPFacts(),
+		egress:          map[world.Key]string{},
 	}
 }
 
@@ -229,6 +232,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	w.Domains = f.resolved
 	f.addBGP(w)
 	w.Claims = f.readClaims()
+	w.EgressHosts = maps.Clone(f.egress)
 	return w, f.addLeaving(w)
 }
 

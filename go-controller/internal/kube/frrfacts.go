@@ -27,7 +27,7 @@ import (
 const (
 	// frrPause is the interval at which a controller checks whether the API server has the kinds of frr-k8s.
 	frrPause = 5 * time.Second
-	// frrSyncLatest is how long the first decision waits for the objects of frr-k8s, and for claims. What needs none must
+	// frrSyncLatest is how long the first decision waits for optionalKinds. What needs none must
 	// not wait for those that cannot be read, but a restart must not report sessions as unknown for a moment, either.
 	frrSyncLatest = 10 * time.Second
 )
@@ -113,11 +113,16 @@ func (s passwordSecrets) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(s.lister)
 }
 
-// waitForOthers waits until the objects of frr-k8s and the claims have been read, for a limited time.
+// optionalKinds returns the kinds for which the first decision waits for a limited time only.
+func (w *Watch) optionalKinds() []*discovered {
+	return slices.Concat(w.frrKinds(), w.claimKinds(), w.egressKinds())
+}
+
+// waitForOthers waits until the objects of those kinds have been read, for a limited time.
 func (w *Watch) waitForOthers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, frrSyncLatest)
 	defer cancel()
-	for _, d := range append(w.frrKinds(), w.claimKinds()...) {
+	for _, d := range w.optionalKinds() {
 		select {
 		case <-ctx.Done():
 			return

@@ -34,6 +34,8 @@ type Watch struct {
 	routeAdvertisements *discovered
 	// claims and addresses are Cluster API's kinds; nil if they are not read.
 	claims, addresses *discovered
+	// egress are OVN-Kubernetes' EgressServices; nil if they are not read.
+	egress *discovered
 }
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
@@ -47,6 +49,7 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 		w.watchFRR(kube, ours, facts)
 	}
 	w.watchClaims(kube, ours, facts)
+	w.watchEgress(kube, ours, facts)
 	return w
 }
 
@@ -134,7 +137,7 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, o := range w.openShift {
 		running.Go(func() { o.run(ctx) })
 	}
-	for _, d := range append(w.frrKinds(), w.claimKinds()...) {
+	for _, d := range w.optionalKinds() {
 		running.Go(func() { d.run(ctx) })
 	}
 	running.Wait()

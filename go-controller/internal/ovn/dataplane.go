@@ -90,6 +90,8 @@ type Dataplane struct {
 	safeToPrune bool
 	// retired are deleted Services whose load balancers may still be there (removeRetired).
 	retired map[world.Key]bool
+	// egressOf are the Services because of which the localnet ports may have to change (egress.go).
+	egressOf map[world.Key]bool
 	// pruned is true once Prune has run. From then on, rows of Services that are not desired are drift.
 	pruned bool
 }
@@ -103,7 +105,8 @@ func New(o Options) (*Dataplane, error) {
 	}
 	d := &Dataplane{changed: o.Changed, transacted: o.Transacted, fence: o.Fence, synced: make(chan struct{}),
 		desired: newDesired(), formerTimers: map[string]formerTimer{}, zone: o.Zone, boot: o.Boot,
-		nbSynced: make(chan struct{}, 1), retired: map[world.Key]bool{}}
+		nbSynced: make(chan struct{}, 1), retired: map[world.Key]bool{},
+		egressOf: map[world.Key]bool{}}
 	if d.changed == nil {
 		d.changed = func(EventKind) {}
 	}
@@ -257,21 +260,31 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range changes {
+		d.markEgress(c.Key, c.Want)
 		d.desired.set(c.Key, c.Want)
 	}
 	d.checkComplete()
 	changes = d.handOver(ctx, changes)
 	names := slices.Collect(maps.Keys(d.desired.dirty))
-	own := make([]opsFunc, 0, len(changes))
+	own := make([]opsFunc, 0, len(changes)+1)
 	for _, c := range changes {
 		own = append(own, d.serviceOps(c.Key))
+	}
+	if len(d.egressOf) > 0 {
+		own = append(own, d.localnetOps)
 	}
 	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
 	broken := d.recordNodeResults(names, errs)
 	failed := map[world.Key]error{}
+	var localnet error
+	if len(d.egressOf) > 0 {
+		localnet = errs[len(errs)-1]
+	}
 	for i, c := range changes {
 		if err := errs[len(names)+i]; err != nil {
 			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
+		} else if localnet != nil && d.egressOf[c.Key] {
+			failed[c.Key] = fmt.Errorf("write localnet ports: %w", localnet)
 		} else if err := d.desired.brokenFor(c, broken); err != nil {
 			failed[c.Key] = fmt.Errorf("write return paths: %w", err)
 		} else if c.Want != nil {
@@ -284,6 +297,9 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		} else {
 			delete(d.retired, c.Key)
 		}
+	}
+	if localnet == nil {
+		clear(d.egressOf)
 	}
 	d.removeRetired(ctx)
 	if _, v, err := d.nb.current(); err == nil && d.sb != nil && d.numbers(d.builder) {

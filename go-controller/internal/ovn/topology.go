@@ -79,12 +79,13 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 			opsFuncs = append(opsFuncs, ensureAll(wants))
 		}
 	}
+	builder.SetEgress(d.egress(v))
 	domains, shards := builder.TopologyRows()
 	ensure(domains)
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
 	for _, p := range d.desired.plans {
-		if len(p.SourceRanges) > 0 {
-			opsFuncs = append(opsFuncs, ensureAll(builder.SourceRangeACLs(p)))
+		if len(p.SourceRanges) > 0 || hasEgress(p) {
+			opsFuncs = append(opsFuncs, ensureAll(builder.ACLs(p)))
 		}
 	}
 	ensure(shards)

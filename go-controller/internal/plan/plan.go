@@ -36,6 +36,9 @@ type Service struct {
 type VIP struct {
 	Addr  netip.Addr
 	Shard world.ShardID
+	// EgressMAC is the MAC address of the host that gets the replies to connections that pods open from the address, in
+	// lower case; empty if pods open none.
+	EgressMAC string
 }
 
 // Listener is one address, protocol and port of a Service with its backends. Without backends, connections are
@@ -130,9 +133,17 @@ const (
 // LocalnetPort returns the name of the localnet port of a domain.
 func LocalnetPort(domain string) string { return localnetPrefix + domain + localnetSuffix }
 
+// DomainOfLocalnetPort is the inverse of LocalnetPort.
+func DomainOfLocalnetPort(name string) (domain string, ok bool) {
+	domain, prefixed := strings.CutPrefix(name, localnetPrefix)
+	domain, suffixed := strings.CutSuffix(domain, localnetSuffix)
+	return domain, prefixed && suffixed
+}
+
 // IsLocalnetPort reports whether name has the form that LocalnetPort returns.
 func IsLocalnetPort(name string) bool {
-	return strings.HasPrefix(name, localnetPrefix) && strings.HasSuffix(name, localnetSuffix)
+	_, ok := DomainOfLocalnetPort(name)
+	return ok
 }
 
 // Shard is one unit of failover.

@@ -56,8 +56,6 @@ type Builder struct {
 	rivals map[world.ShardID]rivals
 	// nodes are the nodes of the snapshot by name.
 	nodes map[string]*world.Node
-	// egress has the node on which the pods of a Service open connections from its address, by egressName.
-	egress map[string]string
 	// survey determines which nodes advertise addresses by BGP. advertisementStates caches the resulting states.
 	survey              *bgp.Survey
 	advertisementStates map[*bgp.Advertisers]advertisementState
@@ -69,12 +67,8 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		rivals: map[world.ShardID]rivals{}, survey: surveyOf(d, k.FRR),
 		advertisementStates: map[*bgp.Advertisers]advertisementState{}}
 	v.nodes = make(map[string]*world.Node, len(d.World.Nodes))
-	v.egress = map[string]string{}
 	for _, n := range d.World.Nodes {
 		v.nodes[n.Name] = n
-		for _, service := range n.EgressServices {
-			v.egress[service] = n.Name
-		}
 	}
 	for shard, state := range d.World.ShardStates {
 		if state.Active != "" {
@@ -97,9 +91,6 @@ func surveyOf(d *decide.Decision, objects *frrk8s.Plan) *bgp.Survey {
 	}
 	return d.BGP.SurveyFRR(objects)
 }
-
-// egressName returns the name by which OVN-Kubernetes labels the node of an EgressService.
-func egressName(key world.Key) string { return key.Namespace + "-" + key.Name }
 
 // SetResult replaces the result of one Service; nil means that the dataplane has nothing of it.
 func (v *Builder) SetResult(key world.Key, r *loop.Result) {
@@ -303,11 +294,8 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			"request, which many servers that are bound to all addresses do not do: %s",
 			joined(hosts[:min(len(hosts), maxOutside)]))
 	}
-	if node := v.egress[egressName(key)]; node != "" {
-		message += fmt.Sprintf("; replies to connections that the pods open from this address on node %s (EgressService, "+
-			"sourceIPBy: LoadBalancerIP) do not arrive by layer 2: advertise the address by BGP, from nodes with the label "+
-			"egress-service.k8s.ovn.org/%s", node, egressName(key))
-	}
+	egress := v.egressOf(key)
+	message += egress.text(key)
 	if !served {
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so connections are rejected; " + message}

@@ -347,22 +347,6 @@ func TestUDPHostBackendsAreReported(t *testing.T) {
 	}
 }
 
-// OVN has no connection for replies to what pods send from the address of their Service.
-func TestEgressServicesAreReported(t *testing.T) {
-	const warning = "on node n2 (EgressService, sourceIPBy: LoadBalancerIP) do not arrive by layer 2"
-	w := worldtest.Small(5, worldtest.Service(web, 1))
-	w.Nodes[0].EgressServices = []string{"shop-other"}
-	var m decide.State
-	if got := statusOf(&m, w).Announced; got.Status != metav1.ConditionTrue ||
-		strings.Contains(got.Message, "EgressService") {
-		t.Errorf("another Service: %v", got)
-	}
-	w.Nodes[1].EgressServices = []string{"shop-web"}
-	if got := statusOf(&m, w).Announced; got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, warning) {
-		t.Errorf("got %v, want %q", got, warning)
-	}
-}
-
 // The ingress of another controller is neither removed nor announced.
 func TestForeignAddressIsNotAnnounced(t *testing.T) {
 	s := worldtest.Service(web, 1)

@@ -53,8 +53,8 @@ type cachedStatus struct {
 	pending, late bool
 	// postponed is set if the newest plan waits in the dataplane.
 	postponed bool
-	// egress is the node on which the pods open connections from the address.
-	egress string
+	// egress is about connections that the pods open from the address.
+	egress egressState
 	// failed is set if the last result of the dataplane is an error, whose text may differ each time.
 	failed bool
 	status *status.Service
@@ -94,7 +94,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 			pending:    !got.Pending.IsZero(),
 			late:       !got.Pending.IsZero() && !v.awaitsTranslation(got),
 			postponed:  got.Postponed,
-			egress:     v.egress[egressName(s.Key)],
+			egress:     v.egressOf(s.Key),
 			failed:     got.Err != nil,
 		}
 		if p := v.Plans[s.Key]; p != nil {

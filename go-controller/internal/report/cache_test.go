@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,10 +48,7 @@ func TestStatusTextIsCached(t *testing.T) {
 			w.Nodes = append(w.Nodes, &world.Node{Name: "n9"})
 		}, false},
 		"the node of its EgressService": {func(w *world.Snapshot, _ *Observed) {
-			w.Nodes = slices.Clone(w.Nodes)
-			n := *w.Nodes[1]
-			n.EgressServices = []string{"shop-web"}
-			w.Nodes[1] = &n
+			w.EgressHosts = map[world.Key]string{web: "n9"}
 		}, true},
 		"what was excluded": {func(w *world.Snapshot, _ *Observed) {
 			w.Domains[0].Nodes = []string{"n2", "n1", "n3"}

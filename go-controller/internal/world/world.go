@@ -21,6 +21,9 @@ type Snapshot struct {
 	Services []*Service
 	// Changed are the changes of Services since the last snapshot that no amendment has taken.
 	Changed map[Key]Change
+	// EgressHosts are the nodes whose hosts translate connections that pods of a Service open, to the Service's address
+	// (EgressService of OVN-Kubernetes with sourceIPBy: LoadBalancerIP). There need be no Node of that name.
+	EgressHosts map[Key]string
 	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
 	// addresses on the default network, which EndpointSlices have, take no traffic of Services.
 	PrimaryNetworks map[string]bool
@@ -253,14 +256,13 @@ type Node struct {
 	NextHops []netip.Addr
 	// External are the addresses at which the node accepts traffic to addresses of Services, the first of each family.
 	External []netip.Addr
+	// GatewayMAC is the MAC address of the bridge of OVN-Kubernetes' own gateway, in lower case, empty while unknown.
+	GatewayMAC string
 	// NetworkUnavailable is the node condition of that name: the node's network is not set up, so that no traffic may
 	// be sent to it.
 	NetworkUnavailable bool
 	// Unreachable means that the kubelet has stopped reporting (condition Ready is Unknown).
 	Unreachable bool
-	// EgressServices are the Services, as NAMESPACE-NAME, whose pods open connections from this node with the address
-	// of the Service (EgressService of OVN-Kubernetes), sorted.
-	EgressServices []string
 	// Draining is the reason why the node is draining and should not receive traffic (the signal and its value), empty
 	// if it is not.
 	Draining string

@@ -29,7 +29,7 @@ func Encode(p *plan.Service, before *v1alpha1.ServicePlanSpec) v1alpha1.ServiceP
 	}
 	for _, v := range p.VIPs {
 		out.VIPs = append(out.VIPs, v1alpha1.PlannedVIP{Address: v.Addr.String(), L2Domain: v.Shard.Domain,
-			Shard: int32(v.Shard.Index)})
+			Shard: int32(v.Shard.Index), EgressMAC: v.EgressMAC})
 	}
 	slots := slotsOf(before)
 	for _, l := range p.Listeners {
@@ -89,7 +89,8 @@ func Decode(spec *v1alpha1.ServicePlanSpec) (*plan.Service, error) {
 		if err != nil {
 			return nil, fmt.Errorf("spec.vips: address %q: %w", v.Address, err)
 		}
-		p.VIPs = append(p.VIPs, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: v.L2Domain, Index: int(v.Shard)}})
+		p.VIPs = append(p.VIPs, plan.VIP{Addr: addr, Shard: world.ShardID{Domain: v.L2Domain, Index: int(v.Shard)},
+			EgressMAC: v.EgressMAC})
 	}
 	slices.SortFunc(p.VIPs, func(a, b plan.VIP) int { return a.Addr.Compare(b.Addr) })
 	for _, l := range spec.Listeners {

@@ -26,7 +26,7 @@ func web(backends ...plan.Backend) *plan.Service {
 	host.HostNetwork = true
 	return &plan.Service{
 		Key: world.Key{Namespace: "shop", Name: "web"}, SessionAffinity: true, ConnectionsMayEnd: true,
-		VIPs: []plan.VIP{{Addr: v4, Shard: world.ShardID{Domain: "lan", Index: 3}},
+		VIPs: []plan.VIP{{Addr: v4, Shard: world.ShardID{Domain: "lan", Index: 3}, EgressMAC: "02:42:0a:32:00:0c"},
 			{Addr: v6, Shard: world.ShardID{Domain: "lan", Index: 0}}},
 		Listeners: []plan.Listener{
 			{VIP: v4, Protocol: world.TCP, Port: 80, Backends: backends, Draining: []plan.Backend{host}},

@@ -46,6 +46,9 @@ func sizeOf(s *v1alpha1.ServicePlanSpec) int {
 	size := 240 + len(s.Namespace) + len(s.Name) + len(s.SessionAffinity)
 	for i := range s.VIPs {
 		size += 120 + 2*len(s.VIPs[i].Address) + len(s.VIPs[i].L2Domain)
+		if s.VIPs[i].EgressMAC != "" {
+			size += 35 + len(s.VIPs[i].EgressMAC)
+		}
 	}
 	for i := range s.Listeners {
 		l := &s.Listeners[i]

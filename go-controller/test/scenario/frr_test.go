@@ -37,9 +37,9 @@ func frrCommands() []command {
 		{"route-advertisements", "install | remove", "add or remove OVN-Kubernetes' kind RouteAdvertisements",
 			func(c *cluster, args []string) ([]string, error) {
 				if args[0] == "install" {
-					c.server.AddKinds(apiserver.OVNKubernetesKinds())
+					c.server.AddKinds(apiserver.RouteAdvertisements())
 				} else {
-					c.server.RemoveKinds(apiserver.OVNKubernetesKinds())
+					c.server.RemoveKinds(apiserver.RouteAdvertisements())
 				}
 				return nil, nil
 			}},

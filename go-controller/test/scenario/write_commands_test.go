@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
 )
 
 func objectCommands() []command {
@@ -40,6 +42,15 @@ func objectCommands() []command {
 			}
 			return nil, errors.Join(errs...)
 		}},
+		{"egress-services", "install | remove", "add or remove OVN-Kubernetes' kind EgressService",
+			func(c *cluster, args []string) ([]string, error) {
+				if args[0] == "install" {
+					c.server.AddKinds(apiserver.EgressServices())
+				} else {
+					c.server.RemoveKinds(apiserver.EgressServices())
+				}
+				return nil, nil
+			}},
 		{"patch", "OBJECT JSON", "merge JSON into an object", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.patch(args[0], strings.Join(args[1:], " "))
 		}},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,6 @@ const (
 	// Subnets by family: {"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}.
 	annotationMasquerade = "k8s.ovn.org/node-masquerade-subnet"
 )
-
-// labelEgressService is the prefix of the label, followed by NAMESPACE-NAME, by which OVN-Kubernetes marks the node
-// from which the pods of a Service open connections with the Service's address (EgressService, sourceIPBy:
-// LoadBalancerIP).
-const labelEgressService = "egress-service.k8s.ovn.org/"
 
 // masqueradeToOVN is the index, in its masquerade subnet, of the address that a node routes to OVN through its
 // management port.
@@ -79,6 +75,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		GatewayBridge: Truncate(own.bridge(n.Name), maxForeignText),
 		SharedGateway: own.Mode == "shared",
 		External:      external(n, own),
+		GatewayMAC:    own.mac(),
 		Draining:      draining(n, o.DrainTaints),
 		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
@@ -87,12 +84,6 @@ func Node(n *corev1.Node, o Options) *world.Node {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 		}),
 	}
-	for label := range n.Labels {
-		if service, ok := strings.CutPrefix(label, labelEgressService); ok {
-			out.EgressServices = append(out.EgressServices, service)
-		}
-	}
-	slices.Sort(out.EgressServices)
 	if o.OpenShiftSDN {
 		out.Chassis, out.Kernel = n.Name, kernel(n)
 	}
@@ -309,6 +300,7 @@ type gateway struct {
 	Bridge string `json:"bridge-id"`
 	// Port is <bridge>_<node>. Older releases name the bridge only here.
 	Port string `json:"interface-id"`
+	MAC  string `json:"mac-address"`
 	// Addrs are in CIDR notation, with the prefix lengths of their subnets.
 	Addrs    []string `json:"ip-addresses"`
 	NextHops []string `json:"next-hops"`
@@ -335,6 +327,18 @@ func nextHops(gateways map[string]gateway) []netip.Addr {
 	}
 	slices.SortFunc(hops, netip.Addr.Compare)
 	return slices.Compact(hops)
+}
+
+// hostMAC matches the MAC address of one host (IEEE 802: the I/G bit is the lowest one of the first byte).
+var hostMAC = regexp.MustCompile(`^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$`)
+
+// mac returns the MAC address of a node's gateway, empty if it is not that of one host.
+func (g *gateway) mac() string {
+	mac := strings.ToLower(g.MAC)
+	if !hostMAC.MatchString(mac) || mac == "00:00:00:00:00:00" {
+		return ""
+	}
+	return mac
 }
 
 // bridge returns the bridge of a node's gateway, empty if there is none.

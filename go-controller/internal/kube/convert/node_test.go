@@ -3,20 +3,42 @@
 package convert
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestNodesOfEgressServicesAreReadFromLabels(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{
-		"egress-service.k8s.ovn.org/shop-web": "", "egress-service.k8s.ovn.org/shop-api": "",
-		"k8s.ovn.org/egress-assignable": ""}}}
-	if got := Node(n, Options{}).EgressServices; !slices.Equal(got, []string{"shop-api", "shop-web"}) {
-		t.Errorf("%v", got)
+// A kubelet can write any text into its Node, and the MAC address becomes part of rows.
+func TestGatewayMACIsThatOfOneHost(t *testing.T) {
+	for text, want := range map[string]string{
+		"02:42:AC:12:00:0b": "02:42:ac:12:00:0b", "52:54:00:00:00:01": "52:54:00:00:00:01",
+		"": "", "00:00:00:00:00:00": "", "01:00:5e:00:00:01": "", "ff:ff:ff:ff:ff:ff": "", "02:42:ac:12:00:0b 10.50.0.1": "",
+		"02:00:5e:10:00:00:00:01": "",
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			annotationGateway: `{"default":{"mac-address":"` + text + `"}}`}}}
+		if got := Node(n, Options{}).GatewayMAC; got != want {
+			t.Errorf("%q is read as %q", text, got)
+		}
+	}
+}
+
+func TestEgressHost(t *testing.T) {
+	for _, test := range []struct{ by, host, want string }{
+		{"LoadBalancerIP", "n2", "n2"}, {"LoadBalancerIP", "", ""}, {"Network", "ALL", ""}, {"Network", "n2", ""},
+		{"", "n2", ""},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"sourceIPBy": test.by}, "status": map[string]any{"host": test.host}}}
+		if got := EgressHost(u); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	if got := EgressHost(&unstructured.Unstructured{Object: map[string]any{"status": "n2"}}); got != "" {
+		t.Errorf("without a spec: %q", got)
 	}
 }
 

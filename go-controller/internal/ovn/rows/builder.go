@@ -67,6 +67,7 @@ type Builder struct {
 	peers []plan.Node
 	// nodeCount is the number of nodes of the cluster.
 	nodeCount int
+	egress    Egress
 }
 
 // NewBuilder returns a Builder for each domain of the topology that has a resident and each shard that has an anchor.

@@ -71,23 +71,28 @@ func (b *Builder) TopologyRows() (domains, shards [][]Row) {
 }
 
 func (b *Builder) domainRows(d *plan.Domain) []Row {
+	name := switchName(d.Name)
+	out := []Row{owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}), b.localnetRow(d), b.internalACL(d.Name)}
+	return append(out, b.residentRows(d)...)
+}
+
+// localnetRow returns the port that connects the switch of a domain to its segment.
+func (b *Builder) localnetRow(d *plan.Domain) Row {
 	var tag *int
 	if d.VLAN != 0 {
 		tag = &d.VLAN
 	}
-	name := switchName(d.Name)
 	port := owned(SwitchPort, OwnerDomain, d.Name, map[string]any{
 		"name":      plan.LocalnetPort(d.Name),
 		"type":      "localnet",
-		"addresses": []string{"unknown"},
+		"addresses": b.localnetAddresses(d.Name),
 		"options":   map[string]string{"network_name": d.PhysicalNetwork},
 		"tag":       tag,
-	}, "localnet").withParent(name)
+	}, "localnet").withParent(switchName(d.Name))
 	if d.Announce > 0 {
 		port = port.with(KeyAnnounce, strconv.FormatInt(int64(d.Announce/time.Second), 10))
 	}
-	out := []Row{owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}), port, b.internalACL(d.Name)}
-	return append(out, b.residentRows(d)...)
+	return port
 }
 
 // residentRows returns the rows that make the switch of a domain local to the chassis of its residents, so that

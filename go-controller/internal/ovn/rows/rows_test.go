@@ -115,6 +115,13 @@ func wanted(s scene) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
+	g.SetEgress(rows.EgressOf(func(yield func(*plan.Service) bool) {
+		for i := range s.Services {
+			if !yield(&s.Services[i]) {
+				return
+			}
+		}
+	}, nil))
 	var out strings.Builder
 	write := func(all []rows.Row) {
 		for _, r := range all {

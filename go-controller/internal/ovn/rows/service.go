@@ -38,7 +38,7 @@ func (b *Builder) Service(p *plan.Service, vips func(id string) map[string]strin
 			}
 		}
 	}
-	return append(out, b.SourceRangeACLs(p)...), nil
+	return append(out, b.ACLs(p)...), nil
 }
 
 // balancer returns the row of one address and protocol of a Service, or false if it has no listener.

@@ -19,13 +19,18 @@ const (
 	allowPriority = 1001
 )
 
-// SourceRangeACLs returns the ACLs of a Service with source ranges, on the switches of its domains. Packets to its
+// ACLs returns all ACLs of a Service.
+func (b *Builder) ACLs(p *plan.Service) []Row {
+	return append(b.sourceRangeACLs(p), b.egressACLs(p)...)
+}
+
+// sourceRangeACLs returns the ACLs of a Service with source ranges, on the switches of its domains. Packets to its
 // addresses and ports are dropped unless they come from one of the ranges. Shards without a router have no ACLs.
 //
 // The ACLs are stateless, so that conntrack does not run on the switch. They do not match other protocols and ports of
 // the address, which may belong to another Service. Replies have the client as their destination and don't match. There
 // are two ACLs, because OVN expands "not in these ranges" to as many flows as the product of the ranges' lengths.
-func (b *Builder) SourceRangeACLs(p *plan.Service) []Row {
+func (b *Builder) sourceRangeACLs(p *plan.Service) []Row {
 	var out []Row
 	for _, v := range p.VIPs {
 		sources, restricted := p.SourceRanges[world.FamilyOf(v.Addr)]
@@ -69,12 +74,15 @@ func sourceRows(
 	return out
 }
 
-// sourceMatch is what the matches of SourceRangeACLs begin with.
+// sourceMatch is what the matches of ACLs with ports begin with.
 var sourceMatch = regexp.MustCompile(`^ip[46]\.dst == (\S+) && (tcp|udp|sctp)\.dst == \{([0-9, ]+)\}`)
 
-// KeepPorts returns the match of an ACL of SourceRangeACLs with only those ports for which keep returns true, and "" if
-// none is left. ok is false if the match is not one of SourceRangeACLs.
+// KeepPorts returns the match of an ACL of ACLs with only those ports for which keep returns true, and "" if none is
+// left. One without ports stays. ok is false if the match is not one of ACLs.
 func KeepPorts(match string, keep func(protocol string, at netip.AddrPort) bool) (kept string, ok bool) {
+	if strings.HasPrefix(match, returnedMatch) {
+		return match, true
+	}
 	found := sourceMatch.FindStringSubmatchIndex(match)
 	if found == nil {
 		return "", false

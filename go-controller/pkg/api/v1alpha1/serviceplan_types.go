@@ -100,6 +100,12 @@ type PlannedVIP struct {
 	//
 	// +required
 	Shard int32 `json:"shard"`
+
+	// egressMAC is the MAC address of the host on the segment that translates connections that pods open to this address
+	// (EgressService of OVN-Kubernetes), and that gets the replies to them. Unset if there is none.
+	//
+	// +optional
+	EgressMAC string `json:"egressMAC,omitempty"`
 }
 
 // PlannedListener is one address, protocol and port with its backends.

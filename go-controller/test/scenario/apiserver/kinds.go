@@ -104,11 +104,22 @@ func OpenShiftKinds() Kinds {
 	return kinds
 }
 
-// OVNKubernetesKinds returns the kinds of OVN-Kubernetes that the project reads where they exist. Their objects are not
-// validated.
-func OVNKubernetesKinds() Kinds {
-	return Kinds{&Kind{GroupVersionKind: schema.GroupVersionKind{Group: "k8s.ovn.org", Version: "v1",
-		Kind: "RouteAdvertisements"}, Resource: "routeadvertisements", countsGenerations: true, admission: anything{}}}
+// RouteAdvertisements returns one of the kinds of OVN-Kubernetes that the project reads where they exist. Its objects
+// are not validated.
+func RouteAdvertisements() Kinds {
+	return Kinds{ovnKubernetesKind("RouteAdvertisements", "routeadvertisements")}
+}
+
+// EgressServices returns another such kind.
+func EgressServices() Kinds {
+	k := ovnKubernetesKind("EgressService", "egressservices")
+	k.Namespaced, k.HasStatus = true, true
+	return Kinds{k}
+}
+
+func ovnKubernetesKind(name, resource string) *Kind {
+	return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "k8s.ovn.org", Version: "v1", Kind: name},
+		Resource: resource, countsGenerations: true, admission: anything{}}
 }
 
 // FRRKinds returns the kinds of frr-k8s. Their objects are not validated, but Refuse stands for its webhook.

@@ -28,6 +28,7 @@ func (d *Dataplane) Configure(_ context.Context, topology *plan.Topology) (err e
 			return nil
 		}
 		wants := map[rows.Ref]rows.Row{}
+		d.builder.SetEgress(d.egress())
 		domains, shards := d.builder.TopologyRows()
 		for _, part := range append(domains, shards...) {
 			add(wants, part)
@@ -37,7 +38,7 @@ func (d *Dataplane) Configure(_ context.Context, topology *plan.Topology) (err e
 			return owner != rows.OwnerService && owner != rows.OwnerNode
 		})
 		for _, p := range d.plans { // ACLs are deleted together with their switch
-			add(wants, d.builder.SourceRangeACLs(p))
+			add(wants, d.builder.ACLs(p))
 		}
 		for ref, r := range d.nodeRows() {
 			wants[ref] = r
@@ -87,6 +88,8 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 		}
 		d.checkComplete()
 		if d.builder != nil {
+			d.builder.SetEgress(d.egress())
+			add(wants, d.builder.LocalnetRows())
 			maps.Copy(wants, d.nodeRows())
 			if d.complete {
 				maps.Copy(have, d.zone.selected(isNodeRow))
@@ -150,6 +153,8 @@ func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) (err err
 		wants := map[rows.Ref]rows.Row{}
 		if d.complete {
 			wants = d.nodeRows()
+			d.builder.SetEgress(d.egress())
+			add(wants, d.builder.LocalnetRows())
 			maps.Copy(gone, d.zone.selected(isNodeRow))
 		}
 		var calls []func()
@@ -160,6 +165,18 @@ func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) (err err
 		return fmt.Errorf("prune: %w", err)
 	}
 	return nil
+}
+
+// egress returns the hosts that translate addresses. Services without a plan keep what they have as long as some plans
+// may be missing.
+func (d *Dataplane) egress() rows.Egress {
+	had := map[string][]string{}
+	for _, r := range d.zone.rows {
+		if domain, ok := plan.DomainOfLocalnetPort(r.Name()); ok && !d.complete {
+			had[domain], _ = r.Columns["addresses"].([]string)
+		}
+	}
+	return rows.EgressOf(maps.Values(d.plans), had)
 }
 
 // checkComplete checks whether each Service in the database has a plan here.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// EgressProblem is why replies to connections that pods open from an address do not reach the host that translates
+// them.
+type EgressProblem uint8
+
+// The problems. The zero value is none.
+const (
+	// EgressNodeUnknown means that there is no Node of that name.
+	EgressNodeUnknown EgressProblem = iota + 1
+	// EgressOffSegment means that no address of the node's gateway is in a subnet of the L2Domain.
+	EgressOffSegment
+	// EgressNoMAC means that the MAC address of the node's gateway is unknown, or that of a shard.
+	EgressNoMAC
+	// EgressOtherSubnet means that the address is not in the subnet of the address of its shard's router.
+	EgressOtherSubnet
+)
+
+// Egress is where replies to connections go that pods open from an address (world.Snapshot.EgressHosts).
+type Egress struct {
+	// Service is the oldest one with that address and a host. Services that share it have to have the same host.
+	Service world.Key
+	Node    string
+	// MAC is the address of the host on the segment, empty if there is a Problem.
+	MAC     string
+	Problem EgressProblem
+}
+
+// computeEgress computes the hosts that get the replies. They are the same for all Services at an address.
+func (d *Decision) computeEgress() {
+	d.Egress = map[netip.Addr]Egress{}
+	if len(d.World.EgressHosts) == 0 || d.World.Cluster.OpenShiftSDN {
+		return
+	}
+	nodes := map[string]*world.Node{}
+	for _, n := range d.World.Nodes {
+		nodes[n.Name] = n
+	}
+	for _, s := range d.Allocation.InOrder() {
+		host := d.World.EgressHosts[s.Key]
+		if host == "" {
+			continue
+		}
+		for _, v := range d.Placements.VIPs(s.Key) {
+			if _, taken := d.Egress[v.Addr]; taken {
+				continue
+			}
+			e := Egress{Service: s.Key, Node: host}
+			e.MAC, e.Problem = d.hostOf(v, nodes[host])
+			d.Egress[v.Addr] = e
+		}
+	}
+}
+
+// hostOf returns the MAC address of a node on the segment of an address. What the node says of itself decides only
+// where packets to this address go that are for no port of a Service.
+func (d *Decision) hostOf(v plan.VIP, n *world.Node) (mac string, problem EgressProblem) {
+	i := slices.IndexFunc(d.Topology.Domains, func(o plan.Domain) bool { return o.Name == v.Shard.Domain })
+	if n == nil || i < 0 {
+		return "", EgressNodeUnknown
+	}
+	domain := &d.Topology.Domains[i]
+	onSegment := slices.ContainsFunc(n.External, func(a netip.Addr) bool {
+		return slices.ContainsFunc(domain.Subnets, func(s world.Subnet) bool { return s.Prefix.Contains(a) })
+	})
+	routed, ours := false, false
+	for _, s := range domain.Shards {
+		ours = ours || s.ID.SegmentMAC(d.World.Cluster.ID) == n.GatewayMAC
+		routed = routed || s.ID == v.Shard && slices.ContainsFunc(s.Anchors, func(anchor netip.Prefix) bool {
+			return anchor.Masked().Contains(v.Addr)
+		})
+	}
+	switch {
+	case !onSegment:
+		return "", EgressOffSegment
+	case !routed:
+		return "", EgressOtherSubnet
+	case ours || n.GatewayMAC == "":
+		return "", EgressNoMAC
+	}
+	return n.GatewayMAC, 0
+}
+
+// vips returns the addresses of a Service that have a shard.
+func (d *Decision) vips(key world.Key) []plan.VIP {
+	vips := d.Placements.VIPs(key)
+	for i := range vips {
+		vips[i].EgressMAC = d.Egress[vips[i].Addr].MAC
+	}
+	return vips
+}
+
+// decidesEgress reports whether a change of a Service, or of the address of a shard's router, can change where replies
+// to connections of pods go, also those of other Services.
+func (d *Decision) decidesEgress(key world.Key, anchored bool) bool {
+	return d.World.EgressHosts[key] != "" || anchored && len(d.Egress) > 0
+}
