@@ -74,7 +74,7 @@ func TestTextsOfReportsAreBounded(t *testing.T) {
 		t.Errorf("%d conflicts on announced addresses", len(announced))
 	}
 	for _, annotation := range []string{v1alpha1.AnnotationConflicts, v1alpha1.AnnotationAnnouncedConflicts} {
-		r := report(annotation, `{"10.50.0.1":{"mac":"02-00-00-00-00-AB"},"10.50.0.2":{"mac":"\u001b[31mx\r\nALERT"},
+		r := report(annotation, `{"10.50.0.1":{"mac":"02:00:00:00:00:AB"},"10.50.0.2":{"mac":"\u001b[31mx\r\nALERT"},
 			"10.50.0.3":{"mac":"02:00:00:00:00:00:00:01"},"10.50.0.4":{}}`)
 		for _, found := range []map[netip.Addr]convert.ConflictReport{r.Conflicts, r.AnnouncedConflicts} {
 			is := found[netip.MustParseAddr("10.50.0.1")]

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +74,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		GatewayBridge: Truncate(own.bridge(n.Name), maxForeignText),
 		SharedGateway: own.Mode == "shared",
 		External:      external(n, own),
-		GatewayMAC:    own.mac(),
+		GatewayMAC:    parseHostMAC(own.MAC),
 		Draining:      draining(n, o.DrainTaints),
 		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
@@ -327,18 +326,6 @@ func nextHops(gateways map[string]gateway) []netip.Addr {
 	}
 	slices.SortFunc(hops, netip.Addr.Compare)
 	return slices.Compact(hops)
-}
-
-// hostMAC matches the MAC address of one host (IEEE 802: the I/G bit is the lowest one of the first byte).
-var hostMAC = regexp.MustCompile(`^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$`)
-
-// mac returns the MAC address of a node's gateway, empty if it is not that of one host.
-func (g *gateway) mac() string {
-	mac := strings.ToLower(g.MAC)
-	if !hostMAC.MatchString(mac) || mac == "00:00:00:00:00:00" {
-		return ""
-	}
-	return mac
 }
 
 // bridge returns the bridge of a node's gateway, empty if there is none.
