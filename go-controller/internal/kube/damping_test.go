@@ -76,19 +76,21 @@ func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter)
 	return w
 }
 
-// Whatever nodes, routers and providers of addresses report, a Service is written seldom, True is never out of date, and
-// what lasts is written.
+// randomVerdict returns a verdict on Announced, or nil if there is no new decision.
+func randomVerdict(r *rand.Rand) *status.Verdict {
+	states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
+		metav1.ConditionUnknown}
+	if n := r.IntN(10); n > 0 {
+		return &status.Verdict{Status: states[n%len(states)], Reason: v1alpha1.ReasonNoSession,
+			Message: fmt.Sprintf("reason %d", r.IntN(3))}
+	}
+	return nil
+}
+
+// Whatever nodes, routers and providers of addresses report, a Service is written seldom, True is never out of date,
+// and what lasts is written.
 func TestWritesOfAServiceAreBounded(t *testing.T) {
 	const minutes, most, later = 30, 24, 6
-	verdict := func(r *rand.Rand) *status.Verdict {
-		states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
-			metav1.ConditionUnknown}
-		if n := r.IntN(10); n > 0 {
-			return &status.Verdict{Status: states[n%len(states)], Reason: v1alpha1.ReasonNoSession,
-				Message: fmt.Sprintf("reason %d", r.IntN(3))}
-		}
-		return nil
-	}
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r, key := rand.New(rand.NewPCG(seed, 0)), world.Key{Namespace: "shop", Name: "web"}
@@ -100,9 +102,7 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 			go func() { defer close(ended); w.Run(ctx) }()
 			decide := func(v *status.Verdict) {
 				next := *s
-				if next.Announced = v; v == nil {
-					return // The last decision stays.
-				}
+				next.Announced = v
 				next.Allocated.Message += fmt.Sprint(texts)
 				texts++
 				w.Set(map[world.Key]*status.Service{key: &next})
@@ -112,8 +112,10 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 			for minute := range minutes {
 				written := 0
 				for at := time.Duration(0); at < time.Minute; at += pause {
-					v := verdict(r)
-					decide(v)
+					v := randomVerdict(r)
+					if v != nil { // Otherwise, the last decision stays.
+						decide(v)
+					}
 					is, n := server.taken()
 					if written += n; v != nil && is == metav1.ConditionTrue && v.Status != metav1.ConditionTrue {
 						t.Fatalf("seed %d: True is written, %+v decided", seed, v)
@@ -126,13 +128,11 @@ func TestWritesOfAServiceAreBounded(t *testing.T) {
 			}
 			decide(&status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced, Message: "at last"})
 			<-time.After(longestProbation + textPause)
-			c := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAnnounced)
-			if c.Status != metav1.ConditionTrue || c.Message != "at last" {
-				t.Errorf("seed %d: %+v is written in the end", seed, c)
-			}
-			c = meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAllocated)
-			if want := fmt.Sprint(s.Allocated.Message, texts-1); c.Message != want {
-				t.Errorf("seed %d: %q is written in the end, want %q", seed, c.Message, want)
+			announced := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAnnounced)
+			allocated := meta.FindStatusCondition(server.have.Status.Conditions, v1alpha1.ConditionAllocated)
+			want := fmt.Sprint(s.Allocated.Message, texts-1)
+			if announced.Status != metav1.ConditionTrue || announced.Message != "at last" || allocated.Message != want {
+				t.Errorf("seed %d: %+v and %+v are written in the end", seed, announced, allocated)
 			}
 			cancel()
 			<-ended

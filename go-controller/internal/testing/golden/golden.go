@@ -21,8 +21,8 @@
 //	leaving         lines "ADDRESS NAMESPACE/NAME": still in the status of a Service that is no longer served
 //	claims          lines "UID POOL ADDRESS", "UID POOL pending" (both may end with "deleting"), "UID POOL refused TEXT",
 //	                "UID POOL broken TEXT" or "UID POOL uncreated TEXT": the IPAddressClaim of the Service with a UID
-//	                for an external pool (NAMESPACE/UID of one that is gone); "none"; or "missing TEXT" if claims cannot be read. Without the file they are
-//	                not known, as on nodes
+//	                for an external pool (NAMESPACE/UID of one that is gone); "none"; or "missing TEXT" if claims cannot
+//	                be read. Without the file they are not known, as on nodes
 //	foreign         lines "NAMESPACE/NAME": the status is another controller's; all others are ours
 //	want            the decision as text
 //
