@@ -36,6 +36,9 @@ type Outcome struct {
 	// Foreign is set if the status has an address that another controller wrote and that no pool would allocate. The
 	// address stays there, and the Service gets no address.
 	Foreign bool
+	// Releases are the addresses in Addrs that the Service loses when a provider fulfils its claim: it requests another
+	// pool, which is external.
+	Releases []netip.Addr
 	// Pool is the pool of the first address. It is empty if that address is in no pool (any more).
 	Pool    string
 	Reason  Reason

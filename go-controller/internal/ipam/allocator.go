@@ -47,6 +47,7 @@ func (m *messages) add(reason Reason, message string) {
 func (al *allocator) allocate(service int, own ownership, ext external) Outcome {
 	s := al.services[service]
 	var msgs messages
+	var releases []netip.Addr
 	gets := own.has
 	if own.foreign {
 		msgs.add(ReasonForeignAddress, "status.loadBalancer.ingress: "+own.refused+"; another controller wrote it, so it is "+
@@ -61,7 +62,7 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 	} else if requested, reason, message := al.request(service, own.has); reason != "" {
 		msgs.add(reason, message)
 	} else {
-		al.grant(service, requested, &gets, &msgs)
+		releases = al.grant(service, requested, &gets, &msgs)
 	}
 	if own.conflicting.IsValid() && msgs.reason != ReasonAddressInUse {
 		holder, format := al.services[own.conflictingHolder], "%s, which was in the status, belongs to %s, the older one"
@@ -79,13 +80,13 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 		msgs.add(ext.messages.reason, message)
 	}
 	o := al.outcome(service, own.has, gets, msgs)
-	o.External, o.HeldExternal, o.Foreign = ext.addrs, ext.held, own.foreign
+	o.External, o.HeldExternal, o.Foreign, o.Releases = ext.addrs, ext.held, own.foreign, releases
 	return o
 }
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
-// pool.
-func (al *allocator) grant(service int, requested perFamily, gets *perFamily, msgs *messages) {
+// pool. It returns Outcome.Releases.
+func (al *allocator) grant(service int, requested perFamily, gets *perFamily, msgs *messages) (releases []netip.Addr) {
 	s := al.services[service]
 	own, had := *gets, !gets.empty()
 	var missing []world.Family
@@ -106,12 +107,12 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			missing = al.reuseCooldownAddr(allocationRequest{service, own, *gets}, gets, pools, missing)
 			missing = al.share(service, own, gets, pools, missing)
 			drawn = al.choose(allocationRequest{service, own, *gets}, pools, missing, msgs)
-			al.provideAll(service, missing, &drawn, gets, msgs)
+			releases = al.provideAll(service, missing, &drawn, gets, msgs)
 		}
 	}
 	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
 		*gets = perFamily{}
-		return
+		return nil
 	}
 	for i, f := range missing {
 		if p := drawn[i]; p != nil {
@@ -129,6 +130,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			al.quotas.exchange(al.poolOf(before), before, s.Key.Namespace)
 		}
 	}
+	return releases
 }
 
 // requestsOtherPool reports whether the Service requests another pool than the one that its address is in. It returns

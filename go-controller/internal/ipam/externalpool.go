@@ -127,9 +127,9 @@ func (p *pool) field() string {
 }
 
 // provideAll fills gets with the addresses that claims have for a Service, where the pool chosen for a family is
-// external. It removes these pools from chosen.
+// external. It removes these pools from chosen. It returns the addresses that wait for others to take their place.
 func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]*pool, gets *perFamily,
-	msgs *messages) {
+	msgs *messages) (releases []netip.Addr) {
 	for i, f := range missing {
 		p := chosen[i]
 		if p == nil || p.External == nil {
@@ -144,7 +144,11 @@ func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]
 		}
 		msgs.add(reason, message)
 		al.quotas.waiting[quotaKey{p.Name, al.services[service].Key.Namespace}]++
+		if has := *gets.of(f); has.IsValid() {
+			releases = append(releases, has)
+		}
 	}
+	return releases
 }
 
 // provide returns the address of the claim of a Service, or why there is none. It makes the claim wanted, unless the

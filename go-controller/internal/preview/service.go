@@ -186,14 +186,20 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	}
 	c.Pending = created && len(after) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(after)),
 		func(a *announcement) bool { return a.announced() || a.awaitsEndpoint })
-	remark := is.Allocation.Services[s.Key]
-	if last := was.Allocation.Services[s.Key]; remark.Message != last.Message || remark.Reason != last.Reason {
+	remark, last := is.Allocation.Services[s.Key], was.Allocation.Services[s.Key]
+	for _, a := range remark.Releases {
+		if !slices.Contains(last.Releases, a) {
+			add(Loses, "", "loses address %s when the provider answers: %s", a, remark.Message)
+		}
+	}
+	if remark.Message != last.Message || remark.Reason != last.Reason {
 		switch {
 		case len(remark.Addrs) == 0 && len(before) > 0:
 			add(Loses, "", "has no address: %s: %s", remark.Reason, remark.Message)
 		case len(remark.Addrs) == 0:
 			c.Pending = created
 			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
+		case len(remark.Releases) > 0 && len(remark.Releases) == len(remark.Addrs): // Each of them is named above.
 		case remark.Reason == ipam.ReasonAddressRetained && len(gone) == len(after): // Each of them is named above.
 		case remark.Reason != "" && created:
 			add(Alters, "get part of what they request: "+string(remark.Reason), "gets part of what it requests: %s: %s",
