@@ -68,7 +68,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status(http.StatusNotFound, "NotFound")
 	case s.forbidden[resource], s.forbiddenPaths[r.URL.Path]:
 		status(http.StatusForbidden, "Forbidden")
-	case resource == "absent":
+	case resource == "absent", strings.HasPrefix(r.URL.Path, "/apis/ipam.cluster.x-k8s.io/"):
 		status(http.StatusNotFound, "NotFound")
 	default:
 		header := ""

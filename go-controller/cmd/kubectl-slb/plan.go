@@ -19,6 +19,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
@@ -130,6 +131,9 @@ func (o *planOptions) run(c *cli.Context) error {
 	if err == nil {
 		err = requireRead(before, decisive()...)
 	}
+	if err == nil {
+		err = kube.LoadClaims(c.Context, clients.ours, before)
+	}
 	if err != nil {
 		return err
 	}
@@ -195,6 +199,10 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 	changes := preview.Compare(before, after, now)
 	for _, e := range edits {
 		changes.Add(e)
+	}
+	if after.HasExternalPool() && slices.Contains(before.Unread, objects.UnreadClaims) {
+		changes.Notes = append(changes.Notes, "what providers have answered is not known, because you must not read "+
+			"IPAddressClaims and IPAddresses in namespace "+before.Home())
 	}
 	return changes, nil
 }

@@ -186,3 +186,24 @@ func TestPlanIsWrapped(t *testing.T) {
 		t.Errorf("wrapped without a terminal:\n%s", got)
 	}
 }
+
+// Who must not read claims is told what that leaves open, if a pool is external.
+func TestPlanWithoutRightsOnClaims(t *testing.T) {
+	const note = "note: what providers have answered is not known, because you must not read IPAddressClaims and " +
+		"IPAddresses in namespace ovn-kubernetes\n"
+	s := &apiServer{items: map[string]string{"nodes": node}, forbidden: map[string]bool{"ipaddressclaims": true}}
+	for spec, want := range map[string]bool{
+		"addresses: [192.0.2.1-192.0.2.9]":                               false,
+		"externalPool: {apiGroup: ipam.example.org, kind: P, name: one}": true,
+	} {
+		file := filepath.Join(t.TempDir(), "pool.yaml")
+		pool := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: p}\nspec: {" + spec + "}\n"
+		if err := os.WriteFile(file, []byte(pool), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := s.run(t, "plan -f "+file); err != nil && !errors.Is(err, errProblem) ||
+			strings.Contains(out, note) != want {
+			t.Errorf("%s: error %v, output\n%s", spec, err, out)
+		}
+	}
+}

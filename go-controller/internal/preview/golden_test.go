@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -24,6 +26,7 @@ import (
 //
 //	absent          lines "KIND/NAME": objects of base.yaml that do not exist
 //	manifests.yaml  objects that are added to those of base.yaml
+//	claims.yaml     IPAddressClaims and IPAddresses
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
 //	delete          lines "KIND/NAME" or "KIND/NAMESPACE/NAME": objects that the edit deletes
@@ -50,6 +53,8 @@ func TestGolden(t *testing.T) {
 				err = deleteAll(before, f.Data)
 			case "manifests.yaml":
 				_, err = before.Set(f.Data)
+			case "claims.yaml":
+				err = setClaims(before, f.Data)
 			case "services":
 				_, err = before.Set(many(string(f.Data)))
 			case "wide":
@@ -87,6 +92,20 @@ func TestGolden(t *testing.T) {
 		}
 		return text, nil
 	})
+}
+
+func setClaims(o *objects.Objects, documents []byte) error {
+	all, err := manifest.Parse(documents)
+	var claims, addresses []*unstructured.Unstructured
+	for _, u := range all {
+		if u.GetKind() == "IPAddress" {
+			addresses = append(addresses, u)
+		} else {
+			claims = append(claims, u)
+		}
+	}
+	o.SetClaims(claims, addresses)
+	return err
 }
 
 func deleteAll(o *objects.Objects, names []byte) error {

@@ -189,7 +189,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	remark, last := is.Allocation.Services[s.Key], was.Allocation.Services[s.Key]
 	for _, a := range remark.Releases {
 		if !slices.Contains(last.Releases, a) {
-			add(Loses, "", "loses address %s when the provider answers: %s", a, remark.Message)
+			add(Loses, "", "loses address %s when the provider of pool %q answers", a, s.RequestedPool)
 		}
 	}
 	if remark.Message != last.Message || remark.Reason != last.Reason {

@@ -13,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -25,6 +28,9 @@ func explainCommands() []command {
 		{"explain", "NAMESPACE/NAME [--from ADDRESS] [all]",
 			"what kubectl slb explain shows; without all, no links that work or are unused, and no notes",
 			func(c *cluster, args []string) ([]string, error) { return c.explain(args) }},
+		{"plan", "FILE", "what kubectl slb plan shows of an edit", func(c *cluster, args []string) ([]string, error) {
+			return c.plan(args[0])
+		}},
 		{"guard", "NODE NETWORK [FAULT]", "let the guard of a node report a fault of a network, or none",
 			func(c *cluster, args []string) ([]string, error) {
 				g, err := c.guardOf(args[0])
@@ -132,23 +138,11 @@ func (c *cluster) explain(args []string) ([]string, error) {
 			return nil, fmt.Errorf("option %q", rest[0])
 		}
 	}
-	config := c.server.User().Config()
-	core, err := kubernetes.NewForConfig(config)
+	read, _, err := c.loadObjects(&q.Service)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := kube.NewClients(config)
-	if err == nil {
-		err = ours.ReadFRR(config, "")
-	}
-	if err != nil {
-		return nil, err
-	}
-	objects, err := kube.LoadObjects(c.t.Context(), core, ours, &q.Service)
-	if err != nil {
-		return nil, err
-	}
-	result := explain.Explain(objects, q)
+	result := explain.Explain(read, q)
 	if !all {
 		result.Notes = nil
 		var links []explain.Link
@@ -161,4 +155,45 @@ func (c *cluster) explain(args []string) ([]string, error) {
 		result.Links = links
 	}
 	return []string{result.Text(explain.Plain, 0)}, nil
+}
+
+// loadObjects reads the API objects as a user.
+func (c *cluster) loadObjects(service *world.Key) (*objects.Objects, *kube.Clients, error) {
+	config := c.server.User().Config()
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours, err := kube.NewClients(config)
+	if err == nil {
+		err = ours.ReadFRR(config, "")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := kube.LoadObjects(c.t.Context(), core, ours, service)
+	return o, ours, err
+}
+
+// plan performs the command plan.
+func (c *cluster) plan(file string) ([]string, error) {
+	before, ours, err := c.loadObjects(nil)
+	if err == nil {
+		err = kube.LoadClaims(c.t.Context(), ours, before)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.file(file)
+	if err != nil {
+		return nil, err
+	}
+	after := before.Clone()
+	edited, err := after.Edit([]byte(text), metav1.NamespaceDefault, time.Now(), crd.Check)
+	if err != nil {
+		return nil, err
+	}
+	changes := preview.Compare(before, after, time.Now())
+	changes.Add(edited)
+	return []string{changes.Text(true) + fmt.Sprintf("unchanged: %d", changes.Unchanged)}, nil
 }

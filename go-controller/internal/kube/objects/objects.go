@@ -44,6 +44,9 @@ type Objects struct {
 	FRRNodes          []*frr.NodeState
 	FRRSessions       []*frr.SessionState
 
+	// Claims are the IPAddressClaims of external pools; nil if they were not read, or if the API server has none.
+	Claims *world.Claims
+
 	// EditedSecrets are the Secrets in namespaces of passwords that an edit sets, as NAMESPACE/NAME, without their
 	// contents.
 	EditedSecrets map[string]bool

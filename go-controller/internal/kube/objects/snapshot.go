@@ -50,7 +50,7 @@ func (o *Objects) classes() []string {
 func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 	options := o.ServiceOptions()
 	w := &world.Snapshot{Now: now, PrimaryNetworks: map[string]bool{}, ShardStates: map[world.ShardID]world.ShardState{},
-		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}}
+		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}, Claims: o.Claims}
 	w.Cluster.OpenShiftSDN = options.OpenShiftSDN
 	namespaces := convert.Namespaces{}
 	for _, n := range o.Namespaces {
