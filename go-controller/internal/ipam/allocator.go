@@ -283,7 +283,7 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Ou
 		const keeps = "; the Service keeps it until it is recreated or requests another"
 		if why := al.contested(a); why != "" {
 			msgs.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
-		} else if a == *had.of(f) && al.ineligible[claim{a, service}] {
+		} else if a == *had.of(f) && (al.ineligible[claim{a, service}] || al.unbacked(a)) {
 			msgs.add(ReasonAddressRetained, al.ineligibleMessage(s, a)+keeps)
 		} else if a == *had.of(f) && al.leftRequestedPool(s, a) && !al.requestsOtherPool(s, a) {
 			msgs.add(ReasonAddressRetained, fmt.Sprintf("address %s is in pool %s now", a, al.poolName(a))+keeps)
@@ -317,7 +317,7 @@ func (al *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
 	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
 		return fmt.Sprintf("address %s: %s", a, why)
 	}
-	if al.unbacked(p, a) {
+	if al.unbacked(a) {
 		return al.unbackedMessage(p, s, a)
 	}
 	return "address " + al.unusable(p, a, s.Key)

@@ -15,7 +15,7 @@ func (st *state) countClaims() {
 	held := map[string]bool{}
 	for a := range st.holder {
 		p := st.poolOf(a)
-		if !hasQuota(p) || st.claims.byAddr[a] != nil {
+		if !hasQuota(p) || st.backing(a) != nil {
 			continue
 		}
 		for _, service := range st.holders(a) {
@@ -30,7 +30,7 @@ func (st *state) countClaims() {
 		if !hasQuota(p) || c.Ref != p.External.PoolRef || held[name] {
 			continue
 		}
-		if st.claims.byAddr[c.Addr] == c && st.poolOf(c.Addr) == p &&
+		if st.backing(c.Addr) == c && st.poolOf(c.Addr) == p &&
 			(st.taken(c.Addr) || st.quotas.services[addrInNamespace{c.Addr, c.Namespace}] > 0) {
 			continue
 		}

@@ -49,7 +49,8 @@ func (p *provider) act(a *ipam.Allocation) {
 	for _, c := range a.Claims() {
 		wanted[c.Name] = c
 		if !c.InUse && p.w.Claims.ByName[c.Name] == nil {
-			next[c.Name] = &world.Claim{Name: c.Name, Namespace: c.Service.Namespace, Pool: c.Pool, Ref: c.Ref}
+			next[c.Name] = &world.Claim{Name: c.Name, Namespace: c.Service.Namespace, UID: c.UID,
+				Pool: c.Pool, Ref: c.Ref}
 		}
 	}
 	for name, c := range p.w.Claims.ByName {

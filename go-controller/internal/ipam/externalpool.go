@@ -3,7 +3,6 @@
 package ipam
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -25,8 +24,10 @@ import (
 type claimState struct {
 	*world.Claims
 	forwarding forwarding
-	// byAddr are the claims with an address. Of several with the same one it has one that is not being deleted.
-	byAddr map[netip.Addr]*world.Claim
+	// byAddr are the claims with an address, and byUID those of a Service, by name. services are the Services, by UID.
+	byAddr   map[netip.Addr][]*world.Claim
+	byUID    map[string][]*world.Claim
+	services map[string]int
 	// wanted are the claims that must exist or stay, by name.
 	wanted map[string]*world.WantedClaim
 	// waiting are the first Services with a sharing key that wait for a claim.
@@ -54,7 +55,8 @@ type claimFailure struct {
 
 func newClaimState(w *world.Snapshot) *claimState {
 	k := w.Claims
-	st := &claimState{Claims: k, forwarding: newForwarding(&w.Cluster), byAddr: map[netip.Addr]*world.Claim{},
+	st := &claimState{Claims: k, forwarding: newForwarding(&w.Cluster), byAddr: map[netip.Addr][]*world.Claim{},
+		byUID: map[string][]*world.Claim{}, services: map[string]int{},
 		wanted: map[string]*world.WantedClaim{}, waiting: map[claimGroup]int{}, failures: map[*pool]*claimFailure{},
 		counted: map[string]bool{}}
 	if k == nil {
@@ -62,11 +64,24 @@ func newClaimState(w *world.Snapshot) *claimState {
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.ByName)) {
 		c := k.ByName[name]
-		if other := st.byAddr[c.Addr]; c.Addr.IsValid() && (other == nil || other.Deleting && !c.Deleting) {
-			st.byAddr[c.Addr] = c
+		st.byUID[c.UID] = append(st.byUID[c.UID], c)
+		if c.Addr.IsValid() {
+			st.byAddr[c.Addr] = append(st.byAddr[c.Addr], c)
 		}
 	}
 	return st
+}
+
+// indexServices fills services with those that have claims.
+func (c *claimState) indexServices(services []*world.Service) {
+	if len(c.byUID) == 0 {
+		return
+	}
+	for i, s := range services {
+		if c.byUID[s.UID] != nil {
+			c.services[s.UID] = i
+		}
+	}
 }
 
 // known reports whether all claims have been read.
@@ -273,34 +288,6 @@ func prefixesText(list []netip.Prefix) string {
 	return world.Some(texts, maxSubnets)
 }
 
-// unbacked reports whether an address in use is in an external pool, and no claim has it.
-func (st *state) unbacked(p *pool, a netip.Addr) bool {
-	if p.External == nil || !st.claims.known() {
-		return false
-	}
-	c := st.claims.byAddr[a]
-	return c == nil || c.Deleting
-}
-
-// unbackedMessage describes why no claim has an address of a Service.
-func (st *state) unbackedMessage(p *pool, s *world.Service, a netip.Addr) string {
-	name := world.ClaimName(p.Pool, s.UID)
-	c := cmp.Or(st.claims.byAddr[a], st.claims.ByName[name])
-	why := "does not exist"
-	switch {
-	case c == nil:
-	case c.Deleting:
-		name, why = c.Name, "is being deleted"
-	case c.Problem != "":
-		why = "has lost it: " + c.Problem
-	case c.Addr.IsValid():
-		why = fmt.Sprintf("has address %s now", c.Addr)
-	default:
-		why = "has no address any more"
-	}
-	return fmt.Sprintf("address %s: %s %s, so the provider may give the address to others", a, st.claims.named(name), why)
-}
-
 // unrequestable returns why an address in no pool can't be requested, if an external pool would serve the Service.
 func (al *allocator) unrequestable(s *world.Service, a netip.Addr) string {
 	pools := al.autoAssignFor(s)
@@ -350,7 +337,7 @@ func (st *state) keepClaims(w *world.Snapshot) {
 	for name, c := range st.claims.ByName {
 		owner := st.poolOf(c.Addr)
 		_, left := w.Leaving[c.Addr]
-		if c.Addr.IsValid() && (owner == nil || owner.Name == c.Pool) && !backed[c.Addr] &&
+		if c.Addr.IsValid() && (owner == nil || owner.Name == c.Pool) && !backed[c.Addr] && st.backs(c) &&
 			(st.taken(c.Addr) || left || leaving[c.Addr]) {
 			keep(name)
 		}

@@ -35,7 +35,7 @@ type state struct {
 	listing      map[string]int
 	// externals counts what maxExternals limits, by namespace.
 	externals map[string]int
-	// ineligible are the addresses in use that their Services would not get today.
+	// ineligible are the addresses in use that their Services would not get today, whether or not a claim has them.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
 	// Services that had them last.
@@ -85,6 +85,7 @@ func newState(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID
 		claims:             newClaimState(w),
 		shardOf:            shardOf,
 	}
+	st.claims.indexServices(st.services)
 	for a, key := range w.Leaving {
 		st.countLeaving(a, key.Namespace)
 	}
@@ -145,7 +146,7 @@ func (st *state) take(a netip.Addr, service int) {
 	s, p := st.services[service], st.poolOf(a)
 	reservedFor, kept := st.reservations[a]
 	usable := p != nil && st.usable(p, a)
-	if !usable || st.unbacked(p, a) || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
+	if !usable || !p.canAllocate() || kept && reservedFor != s.Key || !kept && !p.admits(s) {
 		st.ineligible[claim{a, service}] = true
 	}
 	if p != nil {

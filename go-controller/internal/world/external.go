@@ -34,8 +34,8 @@ type Claims struct {
 // Claim is an IPAddressClaim with the IPAddress that fulfils it.
 type Claim struct {
 	Name string
-	// Namespace is that of the Service for which the claim was created.
-	Namespace string
+	// Namespace and UID are those of the Service for which the claim was created.
+	Namespace, UID string
 	// Pool is the name of the IPAddressPool for which the claim was created, and Ref its spec.poolRef.
 	Pool string
 	Ref  PoolRef

@@ -47,7 +47,7 @@ func IsOurClaim(u *unstructured.Unstructured) bool {
 // Claim converts an IPAddressClaim. addresses are the IPAddresses in its namespace, by name.
 func Claim(u *unstructured.Unstructured, addresses map[string]*unstructured.Unstructured) *world.Claim {
 	out := &world.Claim{Name: u.GetName(), Namespace: u.GetLabels()[v1alpha1.LabelServiceNamespace],
-		Pool: u.GetAnnotations()[v1alpha1.AnnotationIPAddressPool],
+		UID: u.GetLabels()[v1alpha1.LabelServiceUID], Pool: u.GetAnnotations()[v1alpha1.AnnotationIPAddressPool],
 		Ref: world.PoolRef{APIGroup: text(u, "spec", "poolRef", "apiGroup"), Kind: text(u, "spec", "poolRef", "kind"),
 			Name: text(u, "spec", "poolRef", "name")},
 		Deleting: u.GetDeletionTimestamp() != nil, Kept: slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerClaim)}

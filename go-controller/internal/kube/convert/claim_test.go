@@ -105,7 +105,7 @@ func TestNewClaim(t *testing.T) {
 		Service: world.Key{Namespace: "shop", Name: "web"}, UID: "u"}
 	u := NewClaim(w, "home", schema.GroupVersion{Group: claimGroup, Version: "v1beta1"})
 	got := Claim(u, nil)
-	if want := (&world.Claim{Name: "c", Namespace: "shop", Pool: "p", Ref: w.Ref, Kept: true}); *got != *want {
+	if want := (&world.Claim{Name: "c", Namespace: "shop", UID: "u", Pool: "p", Ref: w.Ref, Kept: true}); *got != *want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if !IsOurClaim(u) || u.GetAPIVersion() != "ipam.cluster.x-k8s.io/v1beta1" || u.GetNamespace() != "home" {

@@ -41,7 +41,8 @@ func (c *Case) claim(words []string) error {
 			namespace = c.World.Services[at].Key.Namespace
 		}
 	}
-	claim := &world.Claim{Name: world.ClaimName(p, uid), Namespace: namespace, Pool: p.Name, Ref: p.External.PoolRef}
+	claim := &world.Claim{Name: world.ClaimName(p, uid), Namespace: namespace, UID: uid, Pool: p.Name,
+		Ref: p.External.PoolRef}
 	state, text := words[2], strings.Join(words[3:], " ")
 	switch state {
 	case "pending":
