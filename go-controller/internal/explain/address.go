@@ -48,9 +48,9 @@ type AddressResult struct {
 	Notes    []string  `json:"notes,omitempty"`
 }
 
-// Reachable reports whether there are Services and all of them are reachable.
+// Reachable reports whether Services have the address and all of them are reachable.
 func (r *AddressResult) Reachable() bool {
-	return len(r.Services) > 0 && !slices.ContainsFunc(r.Services, func(s *Result) bool { return s.Reachable != Yes })
+	return r.Use == InUse && !slices.ContainsFunc(r.Services, func(s *Result) bool { return s.Reachable != Yes })
 }
 
 // users are the Services that an address is about.

@@ -336,6 +336,8 @@ func (p *path) addAddress() bool {
 			link.Command = p.holder(p.allocated.Message)
 		case v1alpha1.ReasonAddressConflict: // announced all the same, or see below
 			link.Command = p.removeFromHost()
+		case v1alpha1.ReasonNotAdmitted:
+			link.Command = p.serveListed()
 		}
 		if slices.ContainsFunc(p.pools(), p.isExternal) {
 			link.Command = p.describeClaims()

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -101,4 +102,18 @@ func (p *path) addListed() {
 		p.add(Link{Name: LinkAddress, Object: l.addr.String(), State: Warning, Reason: ReasonListedByOthers,
 			Message: l.message(), Command: l.command()})
 	}
+}
+
+// serveListed returns the command that lets the pool of an address in spec.externalIPs serve such addresses. It is empty
+// if all pools of such addresses do, or if they were not read.
+func (p *path) serveListed() string {
+	for _, a := range p.service.ExternalIPs {
+		name := p.allocation.PoolOf(a)
+		if pool := objects.Named(p.objects.Pools, name); pool != nil && !pool.Spec.ExternalIPs &&
+			!slices.Contains(p.addrs(), a) {
+			return printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
+				`--type=merge -p '{"spec":{"externalIPs":true}}'`, name)
+		}
+	}
+	return ""
 }

@@ -4,9 +4,11 @@ package explain
 
 import (
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 
+	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,5 +32,25 @@ func TestListingsOfOneAddress(t *testing.T) {
 	p.objects.Services = append(p.objects.Services, by)
 	if found := p.listedByOthers(); len(found) > 0 {
 		t.Error(found)
+	}
+}
+
+// An address that only a Service asks for is not reachable, although that Service is.
+func TestAddressOfNoServiceIsNotReachable(t *testing.T) {
+	base, err := os.ReadFile("testdata/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := txtar.ParseFile("testdata/address/external-not-served.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := run(base, archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Address(s.Objects, s.address, s.question)
+	if len(r.Services) != 1 || r.Services[0].Reachable != Yes || r.Reachable() {
+		t.Errorf("reachable: %v, by %d Services", r.Reachable(), len(r.Services))
 	}
 }

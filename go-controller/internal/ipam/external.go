@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // VIPs returns all addresses that are served: the allocated ones and those of spec.externalIPs.
@@ -219,7 +220,11 @@ func (e *external) collect(s *world.Service) {
 		if c.held {
 			e.held = append(e.held, a)
 		}
-		e.messages.add(c.reason, c.message)
+		// An address that the Service has apart from spec.externalIPs is announced all the same. Of one that it requests,
+		// the request says why it does not have it.
+		if !c.allocated && (c.held || !slices.Contains(s.Requested, a)) {
+			e.messages.add(c.reason, c.message)
+		}
 	}
 	e.claims = nil
 }
@@ -228,11 +233,16 @@ func (e *external) collect(s *world.Service) {
 const externalIPsField = "spec.externalIPs"
 
 // externalsUnavailable returns why an address of spec.externalIPs is served for no Service, whatever Service lists it.
-// p is its pool, or nil. The message is empty if p serves external IPs, and the reason is empty if no pool does.
+// p is its pool, or nil. The message is empty if p serves external IPs, and the reason is empty if there is no pool.
 func externalsUnavailable(p *pool, a netip.Addr) (Reason, string) {
 	switch {
 	case p == nil || !p.ExternalIPs:
-		return "", fmt.Sprintf("%s: %s is in no pool with spec.externalIPs, so it is not announced", externalIPsField, a)
+		const format = "%s: %s is in no pool with externalIPs: true, so it is not announced"
+		if p == nil { // It may be served by other means, which are none of our business.
+			return "", fmt.Sprintf(format, externalIPsField, a)
+		}
+		return ReasonNotAdmitted, fmt.Sprintf(format+": set that in pool %q, or request the address by annotation %s instead",
+			externalIPsField, a, p.Name, v1alpha1.AnnotationLoadBalancerIPs)
 	case len(p.Problems) > 0:
 		reason, message := p.unavailableReason()
 		return reason, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, message)

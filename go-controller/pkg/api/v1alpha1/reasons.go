@@ -40,7 +40,8 @@ const (
 	// ReasonPoolDisabled (False): the requested pool allocates no new addresses.
 	ReasonPoolDisabled = "PoolDisabled"
 	// ReasonNotAdmitted (False): the requested pool, or the pool of the requested address, does not serve the Service
-	// (serviceAllocation).
+	// (serviceAllocation). If True, the pool of an address in spec.externalIPs does not serve the Service, or no such
+	// addresses at all (externalIPs).
 	ReasonNotAdmitted = "NotAdmitted"
 	// ReasonQuotaExceeded (False): the namespace has reached the quota of the pools that may serve the Service
 	// (quotaPerNamespace).
