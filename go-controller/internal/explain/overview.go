@@ -115,7 +115,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addServices()
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	v.out.Notes = append(v.foreignSubnets(), v.noLeader()...)
+	v.out.Notes = slices.Concat(v.foreignSubnets(), v.otherClasses(), v.noLeader())
 	printable.Clean(v.out)
 	return v.out
 }

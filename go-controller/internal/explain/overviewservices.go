@@ -139,3 +139,22 @@ func conditionOf(s *corev1.Service) (*metav1.Condition, State) {
 	}
 	return nil, OK
 }
+
+// otherClasses returns a note about Services that wait for an address and have a class that is not served. The
+// controller removes its addresses and conditions from Services whose class is no longer in its list, so these look like
+// those of another controller, and are no findings.
+func (v *overview) otherClasses() []string {
+	var list []string
+	options := v.objects.ServiceOptions()
+	for _, s := range sorted(v.objects.Services) {
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.DeletionTimestamp == nil && !convert.Ours(s, options) &&
+			len(s.Status.LoadBalancer.Ingress) == 0 {
+			list = append(list, fmt.Sprintf("%s/%s (%s)", s.Namespace, s.Name, *s.Spec.LoadBalancerClass))
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Services of type LoadBalancer without an address, with classes that ovnkube-slb does not "+
+		"serve (%s, --load-balancer-class): %s", ReasonOtherClass, world.Some(list, maxSame))}
+}
