@@ -54,7 +54,7 @@ func layoutText(l *place.Layout, f *plan.Topology) string {
 		for _, text := range slices.Concat(d.Spec.Problems, d.Problems) {
 			fmt.Fprintf(&out, "  problem: %s\n", text)
 		}
-		for _, text := range d.Warnings {
+		for _, text := range slices.Concat(d.Warnings, d.Unmatched) {
 			fmt.Fprintf(&out, "  remark: %s\n", text)
 		}
 	}

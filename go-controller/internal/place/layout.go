@@ -44,8 +44,9 @@ type Domain struct {
 	Pools []string
 	// Problems are about the pools that the domain does not serve, in addition to the problems of its spec.
 	Problems []string
-	// Warnings are weaknesses of a domain that works.
-	Warnings []string
+	// Warnings are weaknesses of a domain that works. Unmatched are the preferences without effect, which may be as
+	// intended: they are written before nodes have labels.
+	Warnings, Unmatched []string
 	// TooFewGateways is set if the domain may not survive the loss of a gateway.
 	TooFewGateways bool
 	// NoGateway is why the domain has no shards. DisabledReason is set if layer 2 is disabled. Unserved is why the

@@ -270,7 +270,7 @@ func (d *Domain) addUnmatched(members []*world.Node) {
 	}
 	for i, p := range d.Spec.Preferred {
 		if !slices.ContainsFunc(p.Nodes, func(name string) bool { return names[name] }) {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("gateways.preferred[%d] matches no node that can be a gateway", i))
+			d.Unmatched = append(d.Unmatched, fmt.Sprintf("gateways.preferred[%d] matches no node that can be a gateway", i))
 		}
 	}
 }

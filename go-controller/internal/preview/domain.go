@@ -111,12 +111,13 @@ func compareDomains(moved map[movement]int) []DomainChange {
 	return list
 }
 
-// foreignSubnets returns notes about domains whose subnets do not look like those of their segment since the edit.
-func foreignSubnets(was, is *decision) []string {
+// doubts returns notes about what may be a mistake in domains since the edit: subnets that do not look like those of
+// their segment, and preferences without effect.
+func doubts(was, is *decision) []string {
 	notes := func(d *decision) []string {
 		var list []string
 		for _, domain := range d.Layout.Domains {
-			for _, text := range place.ForeignSubnets(domain.Spec, d.World) {
+			for _, text := range slices.Concat(place.ForeignSubnets(domain.Spec, d.World), domain.Unmatched) {
 				list = append(list, "L2Domain "+domain.Spec.Name+": "+text)
 			}
 		}

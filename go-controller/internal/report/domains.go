@@ -197,7 +197,8 @@ func (v *Builder) domainReady(d *place.Domain) *status.Verdict {
 		return nil
 	}
 	ready := status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: strings.Join(append([]string{world.Count(len(d.Shards), "shard") + " with gateways"}, d.Warnings...), "; ")}
+		Message: strings.Join(slices.Concat([]string{world.Count(len(d.Shards), "shard") + " with gateways"}, d.Warnings,
+			d.Unmatched), "; ")}
 	switch {
 	case d.AllDraining:
 		ready.Reason = v1alpha1.ReasonGatewaysDraining
