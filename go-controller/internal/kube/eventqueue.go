@@ -29,6 +29,9 @@ const (
 	// a gateway that has just been configured claims it within a second, and that of a failed one is claimed by the next.
 	// On br-ex, no node can be a gateway until guards report the port of a new L2Domain, which takes about 3 s.
 	claimDelay = 5 * time.Second
+	// provideDelay is how long the Event waits that the provider of an external pool has not fulfilled the claim of a
+	// Service: each Service waits for it at first, most for some seconds.
+	provideDelay = 30 * time.Second
 )
 
 type event struct {
@@ -42,8 +45,19 @@ type eventQueue struct {
 	waiting fairQueue[event]
 	// drops is set from the first Event that is dropped until half of the queue is empty.
 	drops bool
-	// later are Events that are dropped if what they report is over after claimDelay, by the UID of their object.
-	later map[types.UID]*time.Timer
+	// later are Events that are dropped if what they report is over after a delay.
+	later map[laterKey]*laterEvent
+}
+
+// laterKey are the object and the reason of an Event.
+type laterKey struct {
+	about  types.UID
+	reason string
+}
+
+type laterEvent struct {
+	event
+	timer *time.Timer
 }
 
 // add adds an Event. If the queue is full, it drops the newest one of the namespace with the most Events.
@@ -53,35 +67,47 @@ func (q *eventQueue) add(e event) {
 	q.append(e)
 }
 
-// addLater adds an Event after claimDelay, unless it is canceled before. It replaces an earlier one about the object.
-func (q *eventQueue) addLater(e event) {
+// addLater adds an Event after a delay, unless it is canceled before. It replaces an earlier one with the same reason
+// about the object.
+func (q *eventQueue) addLater(e event, delay time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.later == nil {
-		q.later = map[types.UID]*time.Timer{}
+		q.later = map[laterKey]*laterEvent{}
 	}
-	if t := q.later[e.about.UID]; t != nil {
-		t.Stop()
+	key := laterKey{e.about.UID, e.reason}
+	if last := q.later[key]; last != nil {
+		last.timer.Stop()
 	}
-	var t *time.Timer
-	t = time.AfterFunc(claimDelay, func() {
+	next := &laterEvent{event: e}
+	next.timer = time.AfterFunc(delay, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.later[e.about.UID] == t {
-			delete(q.later, e.about.UID)
-			q.append(e)
+		if q.later[key] == next {
+			delete(q.later, key)
+			q.append(next.event)
 		}
 	})
-	q.later[e.about.UID] = t
+	q.later[key] = next
 }
 
-// cancel drops the Event about an object that addLater has not added yet.
-func (q *eventQueue) cancel(about types.UID) {
+// amendLater replaces the message of the Event that addLater has not added yet, if there is one.
+func (q *eventQueue) amendLater(e event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t := q.later[about]; t != nil {
-		t.Stop()
-		delete(q.later, about)
+	if last := q.later[laterKey{e.about.UID, e.reason}]; last != nil {
+		last.message = e.message
+	}
+}
+
+// cancel drops the Event with a reason about an object that addLater has not added yet.
+func (q *eventQueue) cancel(about types.UID, reason string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	key := laterKey{about, reason}
+	if last := q.later[key]; last != nil {
+		last.timer.Stop()
+		delete(q.later, key)
 	}
 }
 

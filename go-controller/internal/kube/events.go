@@ -54,6 +54,7 @@ func (e *Events) service(before, after *corev1.Service) {
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: after.Namespace, Name: after.Name,
 		UID: after.UID}
 	e.allocatedAnother(about, before, after)
+	e.waitsForProvider(about, after)
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)
 		is := meta.FindStatusCondition(after.Status.Conditions, t.condition)
@@ -65,20 +66,21 @@ func (e *Events) service(before, after *corev1.Service) {
 		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) ||
 			was.Reason == v1alpha1.ReasonPartlyUsable && is.Reason == v1alpha1.ReasonAnnounced {
-			e.queue.add(event{about, t.kind, t.reason, is.Message})
+			e.transition(event{about, t.kind, t.reason, is.Message}, is)
 		}
 	}
+	e.retained(about, before, after)
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced)
 	// Both are over soon if a gateway is being configured.
 	waits := is != nil && (is.Reason == v1alpha1.ReasonNoActiveGateway || is.Reason == v1alpha1.ReasonNoGateway)
 	if !waits {
-		e.queue.cancel(about.UID)
+		e.queue.cancel(about.UID, v1alpha1.EventAnnouncementFailed)
 	}
 	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNewReason(was, is)) {
 		failed := event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message}
 		if waits {
-			e.queue.addLater(failed)
+			e.queue.addLater(failed, claimDelay)
 		} else {
 			e.queue.add(failed)
 		}
@@ -88,6 +90,37 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
 		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was released"})
+	}
+}
+
+// transition reports a condition that has changed. A Service without an address whose claim is pending is reported if it
+// still is after provideDelay.
+func (e *Events) transition(t event, is *metav1.Condition) {
+	if t.reason == v1alpha1.EventAllocationFailed && is.Reason == v1alpha1.ReasonClaimPending {
+		e.queue.addLater(t, provideDelay)
+	} else {
+		e.queue.add(t)
+	}
+}
+
+// waitsForProvider keeps the Event about a pending claim as new as the condition, and drops it when the claim is not
+// pending any more.
+func (e *Events) waitsForProvider(about *corev1.ObjectReference, after *corev1.Service) {
+	c := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAllocated)
+	if c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClaimPending {
+		e.queue.amendLater(event{about, corev1.EventTypeWarning, v1alpha1.EventAllocationFailed, c.Message})
+	} else {
+		e.queue.cancel(about.UID, v1alpha1.EventAllocationFailed)
+	}
+}
+
+// retained reports that a Service has begun to keep an address that it would not get any more.
+func (e *Events) retained(about *corev1.ObjectReference, before, after *corev1.Service) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAllocated)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAllocated)
+	if is != nil && is.Status == metav1.ConditionTrue && is.Reason == v1alpha1.ReasonAddressRetained &&
+		(was == nil || was.Reason != is.Reason) {
+		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressRetained, is.Message})
 	}
 }
 
@@ -169,10 +202,11 @@ func (e *Events) Domain(before, after *v1alpha1.L2Domain) {
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
-	e.queue.cancel(after.UID)
+	e.queue.cancel(after.UID, v1alpha1.EventNoGateway)
 	switch is.Reason {
 	case v1alpha1.ReasonNoGateway:
-		e.queue.addLater(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventNoGateway, is.Message})
+		e.queue.addLater(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventNoGateway, is.Message},
+			claimDelay)
 	case v1alpha1.ReasonGatewaysDraining:
 		e.queue.add(event{aboutDomain(after), corev1.EventTypeWarning, v1alpha1.EventGatewaysDraining, is.Message})
 	}

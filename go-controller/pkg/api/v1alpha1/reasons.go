@@ -313,8 +313,11 @@ const (
 const (
 	// EventIPAllocated: an address was allocated to the Service.
 	EventIPAllocated = "IPAllocated"
-	// EventAllocationFailed: no address was allocated to the Service; the message explains why.
+	// EventAllocationFailed: no address was allocated to the Service; the message explains why. While a claim is pending
+	// (ReasonClaimPending), only after 30 s.
 	EventAllocationFailed = "AllocationFailed"
+	// EventAddressRetained: the Service keeps an address that it would not get any more; the message explains why.
+	EventAddressRetained = "AddressRetained"
 	// EventIPReleased: the Service's address was released.
 	EventIPReleased = "IPReleased"
 	// EventAnnounced: the Service's addresses became reachable.
