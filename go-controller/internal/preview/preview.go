@@ -62,8 +62,7 @@ type ServiceChange struct {
 
 // Message is one change of a Service. In JSON, it is its text.
 type Message struct {
-	Text   string
-	effect Effect
+	Text string
 	// group is what the message says with several Services as the subject. It is empty for changes that matter, which are
 	// always shown by name.
 	group string

@@ -150,18 +150,20 @@ func (d *decision) whyNoSessions() string {
 func compareService(was, is *decision, s *world.Service, before, after map[netip.Addr]*announcement) ServiceChange {
 	c, created := ServiceChange{Service: s.Key.String(), Effect: Alters}, before == nil
 	add := func(e Effect, group, format string, args ...any) {
-		c.Messages = append(c.Messages, Message{fmt.Sprintf(format, args...), e, group})
+		c.Messages = append(c.Messages, Message{fmt.Sprintf(format, args...), group})
 		if e == Loses || e == Gains && c.Effect == Alters {
 			c.Effect = e
 		}
 	}
 	var gone []netip.Addr // of all pools, and of the announcement
+	kept := "keeps its address"
 	for _, a := range sortedAddrs(before) {
 		b, n := before[a], after[a]
 		is.blameDrain(b, n)
 		switch {
 		case n == nil:
 			add(Loses, "", "loses address %s", a)
+			kept = "keeps what it has besides"
 		case b.announced() && !n.announced():
 			why := n.lostSince(b)
 			if was.Allocation.PoolOf(a) != "" && is.Allocation.PoolOf(a) == "" {
@@ -205,7 +207,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 			add(Alters, "get part of what they request: "+string(remark.Reason), "gets part of what it requests: %s: %s",
 				remark.Reason, remark.Message)
 		case remark.Reason != "":
-			add(Alters, "keep their address: "+string(remark.Reason), "keeps its address: %s: %s", remark.Reason,
+			add(Alters, "keep their address: "+string(remark.Reason), "%s: %s: %s", kept, remark.Reason,
 				remark.Message)
 		}
 	}
@@ -236,7 +238,7 @@ func (d *decision) drain(nodes []string) bool {
 func leaves(s *world.Service, announced map[netip.Addr]*announcement, why string) ServiceChange {
 	c := ServiceChange{Service: s.Key.String(), Effect: Loses}
 	for _, a := range sortedAddrs(announced) {
-		c.Messages = append(c.Messages, Message{Text: fmt.Sprintf("loses address %s: %s", a, why), effect: Loses})
+		c.Messages = append(c.Messages, Message{Text: fmt.Sprintf("loses address %s: %s", a, why)})
 	}
 	return c
 }

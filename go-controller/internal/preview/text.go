@@ -87,10 +87,14 @@ func (c *Changes) writeServices(b *strings.Builder, e Effect, all bool) {
 	maps.DeleteFunc(groups, func(_ string, services []string) bool { return all || len(services) <= maxGroupNames })
 	var lines []string
 	for _, s := range c.Services {
+		var texts []string
 		for _, m := range s.Messages {
 			if s.Effect == e && groups[m.group] == nil {
-				lines = append(lines, fmt.Sprintf("%-7s %s: %s", m.effect, s.Service, m.Text))
+				texts = append(texts, m.Text)
 			}
+		}
+		if len(texts) > 0 {
+			lines = append(lines, fmt.Sprintf("%-7s %s: %s", e, s.Service, strings.Join(texts, "; ")))
 		}
 	}
 	list(b, "", lines, all)

@@ -12,14 +12,16 @@ import (
 // The text names what matters up to a limit, groups the rest, and says how to see all.
 func TestTextIsBounded(t *testing.T) {
 	c := &Changes{}
-	service := func(name string, m Message) ServiceChange { return ServiceChange{name, m.effect, []Message{m}, false} }
+	service := func(name string, e Effect, m Message) ServiceChange {
+		return ServiceChange{name, e, []Message{m}, false}
+	}
 	for i := range maxNamed + 7 {
 		c.Refused = append(c.Refused, fmt.Sprintf("IPAddressPool p%02d: would be refused", i))
 		c.Problems = append(c.Problems, fmt.Sprintf("IPAddressPool p%02d: overlaps", i))
 		c.Services = append(c.Services,
-			service(fmt.Sprintf("a/%02d", i), Message{"moved " + fmt.Sprint(i), Alters, ""}),
-			service(fmt.Sprintf("b/%02d", i), Message{"lost " + fmt.Sprint(i), Loses, ""}),
-			service(fmt.Sprintf("c/%02d", i), Message{"gets 10.0.0.1", Gains, "get an address"}))
+			service(fmt.Sprintf("a/%02d", i), Alters, Message{"moved " + fmt.Sprint(i), ""}),
+			service(fmt.Sprintf("b/%02d", i), Loses, Message{"lost " + fmt.Sprint(i), ""}),
+			service(fmt.Sprintf("c/%02d", i), Gains, Message{"gets 10.0.0.1", "get an address"}))
 		c.Shards = append(c.Shards, ShardChange{Shard: fmt.Sprintf("lan/%d", i), From: "n1", To: "n2"},
 			ShardChange{Shard: fmt.Sprintf("lan/%d", 100+i), From: "n1", To: "n1"})
 	}
@@ -51,7 +53,7 @@ func TestGroupCountsAServiceOnce(t *testing.T) {
 	c := &Changes{}
 	for i := range maxGroupNames + 1 {
 		c.Services = append(c.Services, ServiceChange{fmt.Sprintf("a/%d", i), Gains, []Message{
-			{"gets 10.0.0.1", Gains, "get an address"}, {"gets fd00::1", Gains, "get an address"}}, false})
+			{"gets 10.0.0.1", "get an address"}, {"gets fd00::1", "get an address"}}, false})
 	}
 	if got, want := c.Text(false), "gains   4 Services get an address: a/0, a/1, a/2 and 1 more\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -60,7 +62,7 @@ func TestGroupCountsAServiceOnce(t *testing.T) {
 
 // Programs read the messages as strings.
 func TestJSONOfServices(t *testing.T) {
-	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", Gains, "get an address"}}, false}
+	c := ServiceChange{"a/b", Gains, []Message{{"gets 10.0.0.1", "get an address"}}, false}
 	const want = `{"service":"a/b","effect":"gains","messages":["gets 10.0.0.1"]}`
 	if got, err := json.Marshal(c); err != nil || string(got) != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
