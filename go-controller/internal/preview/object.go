@@ -16,6 +16,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -128,6 +129,26 @@ func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 	}
 	slices.SortFunc(list, func(a, b ObjectEdit) int { return cmp.Compare(a.Object, b.Object) })
 	return list
+}
+
+// otherClasses returns notes about Services that become ones of type LoadBalancer with a class that is not served.
+// served are those that are.
+func otherClasses(before, after []*corev1.Service, served map[world.Key]bool) []string {
+	was := map[world.Key]bool{}
+	for _, s := range before {
+		was[world.Key{Namespace: s.Namespace, Name: s.Name}] = s.Spec.Type == corev1.ServiceTypeLoadBalancer
+	}
+	var notes []string
+	for _, s := range after {
+		key, class := world.Key{Namespace: s.Namespace, Name: s.Name}, s.Spec.LoadBalancerClass
+		if class == nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer || was[key] || served[key] {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("Service %s: class %s: no address from this controller (OtherClass), unless its "+
+			"--load-balancer-class lists it", key, *class))
+	}
+	slices.Sort(notes)
+	return notes
 }
 
 // fields returns the values of a spec by the paths of its fields, without those that are unset. The subnets of an
