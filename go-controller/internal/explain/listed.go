@@ -104,8 +104,8 @@ func (p *path) addListed() {
 	}
 }
 
-// serveListed returns the command that lets the pool of an address in spec.externalIPs serve such addresses. It is empty
-// if all pools of such addresses do, or if they were not read.
+// serveListed returns the command that lets the pool of an address in spec.externalIPs serve such addresses. It is
+// empty if all pools of such addresses do, or if they were not read.
 func (p *path) serveListed() string {
 	for _, a := range p.service.ExternalIPs {
 		name := p.allocation.PoolOf(a)

@@ -251,8 +251,8 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 	v.out.Pools = append(v.out.Pools, is)
 }
 
-// doubts returns notes about what may be a mistake in L2Domains: subnets that do not look like those of their segment, and
-// preferences without effect. They may be right, so they are no findings.
+// doubts returns notes about what may be a mistake in L2Domains: subnets that do not look like those of their segment,
+// and preferences without effect. They may be right, so they are no findings.
 func (v *overview) doubts() []string {
 	var notes []string
 	for _, d := range v.layout.Domains {

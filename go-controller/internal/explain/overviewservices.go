@@ -141,8 +141,8 @@ func conditionOf(s *corev1.Service) (*metav1.Condition, State) {
 }
 
 // otherClasses returns a note about Services that wait for an address and have a class that is not served. The
-// controller removes its addresses and conditions from Services whose class is no longer in its list, so these look like
-// those of another controller, and are no findings.
+// controller removes its addresses and conditions from Services whose class is no longer in its list, so these look
+// like those of another controller, and are no findings.
 func (v *overview) otherClasses() []string {
 	var list []string
 	options := v.objects.ServiceOptions()
@@ -155,6 +155,6 @@ func (v *overview) otherClasses() []string {
 	if len(list) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Services of type LoadBalancer without an address, with classes that ovnkube-slb does not "+
-		"serve (%s, --load-balancer-class): %s", ReasonOtherClass, world.Some(list, maxSame))}
+	return []string{fmt.Sprintf("Services of type LoadBalancer without an address, with classes that ovnkube-slb does "+
+		"not serve (%s, --load-balancer-class): %s", ReasonOtherClass, world.Some(list, maxSame))}
 }
