@@ -93,6 +93,8 @@ type nodeSession struct {
 	RouterID string `json:"routerID,omitempty"`
 	// Unknown is why the state of the session is not known; it is what the node reported last.
 	Unknown string `json:"unknown,omitempty"`
+	// Fault is what the guard or agent of the node reports, which explains better than LastError that there is no session.
+	Fault string `json:"fault,omitempty"`
 	// Draining means that the node is drained: it has withdrawn its routes and closes its sessions, or will.
 	Draining bool `json:"draining,omitempty"`
 	// Stopped means that the BGP daemon of the node was stopped. Sessions that were Established have ended with it.
@@ -119,7 +121,9 @@ func (s *nodeSession) problem() string {
 		s.LastErrorTime.Add(time.Second).Before(s.Since.Time) // both are in seconds
 	lacks := s.LastErrorReason == v1alpha1.BGPErrorNotNegotiated
 	var problems []string
-	if (s.State != v1alpha1.BGPEstablished || lacks) && !before && s.LastError != "" {
+	if s.State != v1alpha1.BGPEstablished && s.Fault != "" && s.Backend == "" {
+		problems = append(problems, s.Fault)
+	} else if (s.State != v1alpha1.BGPEstablished || lacks) && !before && s.LastError != "" {
 		problems = append(problems, s.LastError)
 	}
 	if s.Outdated {
@@ -134,10 +138,10 @@ func (s *nodeSession) problem() string {
 
 // sessions returns the sessions of all nodes, by node and peer.
 func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
-	list, unanswered := []nodeSession{}, explain.Unanswered(cluster, now)
+	list, unanswered, faults := []nodeSession{}, explain.Unanswered(cluster, now), explain.Faults(cluster, now)
 	for _, n := range cluster.NodeStatuses {
 		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
-			Reported: explain.LastReport(cluster, n.Name), Unknown: unanswered[n.Name]}
+			Reported: explain.LastReport(cluster, n.Name), Unknown: unanswered[n.Name], Fault: faults[n.Name]}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
 			if c.Status == metav1.ConditionUnknown {

@@ -49,6 +49,15 @@ func TestErrorOfAnEarlierOutage(t *testing.T) {
 	if got := edited.problem(); !strings.Contains(got, "settings of before the last edit") {
 		t.Errorf("a session that waits for its turn: %q", got)
 	}
+	faulty := nodeSession{Fault: "no carrier", BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPActive,
+		LastError: "i/o timeout: check the address"}}
+	if got := faulty.problem(); got != "no carrier" {
+		t.Errorf("a session whose node reports a fault: %q", got)
+	}
+	faulty.State = v1alpha1.BGPEstablished
+	if got := faulty.problem(); got != "" {
+		t.Errorf("an established session whose node reports a fault: %q", got)
+	}
 	s := nodeSession{BGPSession: v1alpha1.BGPSession{State: v1alpha1.BGPEstablished, BFDError: "TTL 254"}}
 	if got := s.problem(); got != "BFD: TTL 254" {
 		t.Errorf("a session without BFD: %q", got)

@@ -172,6 +172,7 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 		link.Message = bgp.NoReports
 	}
 	var most *v1alpha1.BGPSession
+	var cause bgp.Problem
 	at := ""
 	for _, name := range nodes {
 		if why := p.maybeDead(name); why != "" {
@@ -203,8 +204,12 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 					Command: printable.Command("kubectl slb bgp   # then activate %s unicast for node %s on router %s", family,
 						name, s.PeerAddress)}
 			}
-			if s.State != v1alpha1.BGPEstablished && (most == nil || problemOf(s).MoreSpecific(problemOf(most))) {
-				most, at = s, name
+			if s.State == v1alpha1.BGPEstablished {
+				continue
+			}
+			problem := bgp.ProblemOf(p.world.Sessions[name][s.Peer], p.anyFault(name))
+			if most == nil || problem.MoreSpecific(cause) {
+				most, at, cause = s, name, problem
 			}
 		}
 	}
@@ -246,7 +251,7 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 	others, earlier := p.established(s.Peer)
 	if fault := p.anyFault(node); fault != "" {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
-		cause = "the guard or agent of the node reports: " + fault
+		cause = bgp.Reported(fault)
 	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
 		s.LastErrorReason != v1alpha1.BGPErrorNotification {
 		reason = ReasonPeerDown
@@ -297,11 +302,8 @@ func (p *path) established(peer string) (nodes, earlier []string) {
 // anyFault returns what prevents a node from serving: one of its networks, or else all of them.
 func (p *path) anyFault(node string) string {
 	if n := objects.Named(p.objects.Nodes, node); n != nil {
-		faults := p.objects.Node(n, p.Now).Faults
-		for _, network := range slices.Sorted(maps.Keys(faults)) {
-			if network != world.EveryNetwork {
-				return faults[network]
-			}
+		if fault := p.objects.Node(n, p.Now).AnyFault(); fault != "" {
+			return fault
 		}
 	}
 	return p.fault(node, world.EveryNetwork)
@@ -371,9 +373,4 @@ func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause,
 	}
 	return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # then check that router %s runs BGP",
 		s.PeerAddress)
-}
-
-// problemOf returns the last error of a session.
-func problemOf(s *v1alpha1.BGPSession) bgp.Problem {
-	return bgp.Problem{Text: s.LastError, Reason: s.LastErrorReason}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -21,6 +22,7 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
 	onlyDead := len(dead) > 0 && !down
 	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
 		func(f Finding) (Finding, bool) {
+			v.blameFault(&f, p.Name, keepers)
 			f.Message = v.wholeError(p.Name, f.Message)
 			return f, !onlyDead || !aboutSessions(f.Reason)
 		})
@@ -70,6 +72,37 @@ func (v *overview) countSessions(is *PeerOverview, keepers []string) (dead, drai
 		}
 	}
 	return dead, draining, down
+}
+
+// blameFault lets a finding about the sessions of a peer name the fault that explains the session it is about, as
+// explain does. The controller knows only what guards report.
+func (v *overview) blameFault(f *Finding, peer string, keepers []string) {
+	if !aboutSessions(f.Reason) {
+		return
+	}
+	var most, was bgp.Problem
+	at := ""
+	for _, node := range keepers {
+		s := v.world.Sessions[node][peer]
+		if p := bgp.ProblemOf(s, v.anyFault(node)); p.MoreSpecific(most) {
+			most, was, at = p, bgp.ProblemOf(s, ""), node
+		}
+	}
+	if most != was {
+		f.Message = strings.Replace(f.Message, "node "+at+": "+was.Text, "node "+at+": "+most.Text, 1)
+		f.Command = v.mendFault(at, v.anyFault(at))
+	}
+}
+
+// Faults returns what the guards and agents of nodes report, by node, as far as it explains that a node has no session.
+func Faults(o *objects.Objects, now time.Time) map[string]string {
+	p, faults := clusterPath(o, Question{Now: now}), map[string]string{}
+	for _, n := range o.Nodes {
+		if fault := p.anyFault(n.Name); fault != "" {
+			faults[n.Name] = bgp.Reported(fault)
+		}
+	}
+	return faults
 }
 
 // aboutSessions reports whether a reason of a BGPPeer is that nodes have no session, or that this is not known.

@@ -205,7 +205,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.
 		if s.BFDProblem != "" && !s.Unknown {
 			noBFD, whyBFD = append(noBFD, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
 		}
-		problem := bgp.Problem{Text: s.Problem, Reason: s.Reason}
+		problem := bgp.ProblemOf(s, v.nodes[n].AnyFault())
 		switch {
 		case s.Established:
 			continue
@@ -214,7 +214,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.
 			whySilent = cmp.Or(whySilent, problemOf(n, s.Problem))
 			continue
 		case problem.MoreSpecific(cause):
-			why, cause = problemOf(n, s.Problem), problem
+			why, cause = problemOf(n, problem.Text), problem
 		case s.Problem == "" && !reports:
 			why = cmp.Or(why, "; "+bgp.NoReport(n))
 		}

@@ -2,6 +2,11 @@
 
 package world
 
+import (
+	"maps"
+	"slices"
+)
+
 // ServingMode is how an L2Domain is served, as in its status. It is empty if the domain is not served and nothing of an
 // earlier mode may be left.
 type ServingMode string
@@ -33,4 +38,15 @@ func ClaimedBy(nodes []*Node, domain, home string) []string {
 		}
 	}
 	return names
+}
+
+// AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is empty if
+// there is no fault.
+func (n *Node) AnyFault() string {
+	for _, network := range slices.Sorted(maps.Keys(n.Faults)) {
+		if network != EveryNetwork {
+			return n.Faults[network]
+		}
+	}
+	return n.Faults[EveryNetwork]
 }
