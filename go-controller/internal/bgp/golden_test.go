@@ -142,6 +142,9 @@ func advertisersText(w *world.Snapshot, l *bgp.Layout) string {
 			if r.GatewayUnknown {
 				out.WriteString(", gateway unknown")
 			}
+			if r.IsNextHop {
+				out.WriteString(", is the next hop")
+			}
 			if r.Off != "" {
 				out.WriteString(": " + r.Off)
 			}

@@ -34,12 +34,18 @@ type Advertisers struct {
 	Unknown bool
 	// GatewayUnknown means that the shard that would be the next hop has no address yet.
 	GatewayUnknown bool
+	// IsNextHop means that the address is that of its shard's router, which is the next hop of all advertisements that
+	// select it. It needs no route: routers of the segment resolve it there.
+	IsNextHop bool
 	// FRRReason is a reason of v1alpha1 if frr-k8s has a session that does not advertise the address, and Problem says
 	// why: an address that FRR has not loaded yet has ReasonProgramming.
 	FRRReason string
 	// Off is the reason why nothing is advertised, empty if advertisement is allowed.
 	Off string
 }
+
+// IsNextHop is why no node advertises an address with Advertisers.IsNextHop.
+const IsNextHop = "it is itself the next hop of its shard (nextHop: Gateway)"
 
 // Survey computes the Advertisers of all addresses. Many addresses have the same Advertisers, which are computed once.
 // A Survey must not be used by several goroutines concurrently.
@@ -114,14 +120,14 @@ func (r *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
 }
 
 // Of returns the Advertisers of an address of a Service. It returns nil if no advertisement selects the address, if no
-// endpoint receives its traffic, or if it is the gateway's own address, which needs no route.
+// endpoint receives its traffic.
 func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	if r.off != nil {
 		return r.off
 	}
 	f := world.FamilyOf(a)
 	ads := r.layout.taking(s, a)
-	if len(ads) == 0 || !r.layout.serves(s, f, "") {
+	if len(ads) == 0 {
 		return nil
 	}
 	hop := r.layout.gateway(a)
@@ -130,6 +136,8 @@ func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	})
 	switch {
 	case len(usable) == 0 && hop == a:
+		return &Advertisers{IsNextHop: true}
+	case !r.layout.serves(s, f, ""):
 		return nil
 	case len(usable) == 0:
 		return &Advertisers{GatewayUnknown: true}

@@ -79,6 +79,13 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		link.Reason, link.Message = v1alpha1.ReasonNoGateway, fmt.Sprintf("%s is not advertised until its shard has an "+
 			"external address (nextHop: Gateway)", a)
 		link.Command = "kubectl describe l2domains"
+	case r.IsNextHop:
+		link.Message = fmt.Sprintf("%s is not advertised, because %s", a, bgp.IsNextHop)
+		if bad == Warning { // Routers find it on the segment.
+			link.State = Unused
+			break
+		}
+		link.Reason, link.Command = v1alpha1.ReasonNoNodes, "kubectl describe bgpadvertisements.slb.k8s.ovn.org"
 	case len(r.Nodes) > 0:
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -123,6 +124,8 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 		return "there is no BGPPeer"
 	case r == nil:
 		return cmp.Or(d.whyNoSessions(), withoutEndpoint)
+	case r.IsNextHop:
+		return bgp.IsNextHop
 	case r.GatewayUnknown:
 		return "its shard has no external address (nextHop: Gateway)"
 	case len(r.NotAdvertising) > 0:

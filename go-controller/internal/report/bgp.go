@@ -72,6 +72,8 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	case r.GatewayUnknown:
 		return advertisementState{v1alpha1.ReasonNoGateway,
 			"not advertised over BGP until its shard has an external address (nextHop: Gateway)"}
+	case r.IsNextHop:
+		return advertisementState{v1alpha1.ReasonNoNodes, "not advertised over BGP: " + bgp.IsNextHop}
 	case len(r.Nodes) > 0:
 		return advertisementState{text: fmt.Sprintf("advertised over BGP by %s to %s", named("node", r.Nodes),
 			named("BGPPeer", r.Peers))}

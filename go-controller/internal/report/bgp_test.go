@@ -94,6 +94,11 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoEndpoints, Message: "no usable endpoint"}},
 		"gateway unknown": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].ByGateway = nil, true },
 			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoGateway, Message: "nextHop: Gateway"}},
+		"is the next hop": {func(w *world.Snapshot) {
+			w.Advertisements[0].ByGateway = true
+			w.Domains[0].Anchors = map[int][]netip.Addr{0: {netip.MustParseAddr("10.50.0.100")}}
+		}, status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
+			Message: "address 10.50.0.100: not advertised over BGP: it is itself the next hop of its shard"}},
 		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },
 			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
 	} {
