@@ -93,8 +93,8 @@ func (e *Events) service(before, after *corev1.Service) {
 	}
 }
 
-// transition reports a condition that has changed. A Service without an address whose claim is pending is reported if it
-// still is after provideDelay.
+// transition reports a condition that has changed. A Service without an address whose claim is pending is reported if
+// it still is after provideDelay.
 func (e *Events) transition(t event, is *metav1.Condition) {
 	if t.reason == v1alpha1.EventAllocationFailed && is.Reason == v1alpha1.ReasonClaimPending {
 		e.queue.addLater(t, provideDelay)

@@ -152,12 +152,7 @@ func (d *decision) whyNoSessions() string {
 // is nil if the edit creates the Service.
 func compareService(was, is *decision, s *world.Service, before, after map[netip.Addr]*announcement) ServiceChange {
 	c, created := ServiceChange{Service: s.Key.String(), Effect: Alters}, before == nil
-	add := func(e Effect, group, format string, args ...any) {
-		c.Messages = append(c.Messages, Message{fmt.Sprintf(format, args...), group})
-		if e == Loses || e == Gains && c.Effect == Alters {
-			c.Effect = e
-		}
-	}
+	add := c.add
 	var gone []netip.Addr // of all pools, and of the announcement
 	kept := "keeps its address"
 	for _, a := range sortedAddrs(before) {
@@ -191,6 +186,23 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 	}
 	c.Pending = created && len(after) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(after)),
 		func(a *announcement) bool { return a.announced() || a.awaitsEndpoint })
+	c.addRemark(was, is, s, before, kept, len(gone) == len(after))
+	return c
+}
+
+// add adds a message with its effect, the gravest of which is that of the change.
+func (c *ServiceChange) add(e Effect, group, format string, args ...any) {
+	c.Messages = append(c.Messages, Message{fmt.Sprintf(format, args...), group})
+	if e == Loses || e == Gains && c.Effect == Alters {
+		c.Effect = e
+	}
+}
+
+// addRemark adds what the allocation says about the Service, if that is new. kept is what the edit does with the
+// addresses that the Service had before. allGone means that messages name each of its addresses as retained.
+func (c *ServiceChange) addRemark(was, is *decision, s *world.Service, before map[netip.Addr]*announcement,
+	kept string, allGone bool) {
+	created, add := before == nil, c.add
 	remark, last := is.Allocation.Services[s.Key], was.Allocation.Services[s.Key]
 	for _, a := range remark.Releases {
 		if !slices.Contains(last.Releases, a) {
@@ -205,7 +217,7 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 			c.Pending = created
 			add(Alters, "have no address: "+string(remark.Reason), "has no address: %s: %s", remark.Reason, remark.Message)
 		case len(remark.Releases) > 0 && len(remark.Releases) == len(remark.Addrs): // Each of them is named above.
-		case remark.Reason == ipam.ReasonAddressRetained && len(gone) == len(after): // Each of them is named above.
+		case remark.Reason == ipam.ReasonAddressRetained && allGone: // Each of them is named above.
 		case remark.Reason != "" && created:
 			add(Alters, "get part of what they request: "+string(remark.Reason), "gets part of what it requests: %s: %s",
 				remark.Reason, remark.Message)
@@ -219,7 +231,6 @@ func compareService(was, is *decision, s *world.Service, before, after map[netip
 			c.Messages[i].group = ""
 		}
 	}
-	return c
 }
 
 // blameDrain sets why an address has no route, if all nodes that advertised it before drain.

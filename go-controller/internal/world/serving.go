@@ -40,8 +40,8 @@ func ClaimedBy(nodes []*Node, domain, home string) []string {
 	return names
 }
 
-// AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is empty if
-// there is no fault.
+// AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is empty
+// if there is no fault.
 func (n *Node) AnyFault() string {
 	for _, network := range slices.Sorted(maps.Keys(n.Faults)) {
 		if network != EveryNetwork {
