@@ -22,7 +22,6 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -138,12 +137,23 @@ func (o *planOptions) run(c *cli.Context) error {
 		return err
 	}
 	after := before.Clone()
-	changes, err := o.changes(before, after, clients.namespace, c.App.Reader)
+	now := time.Now()
+	edits, err := o.edit(after, clients.namespace, c.App.Reader, now)
 	if err != nil {
 		return err
 	}
-	if err := clients.checkSecrets(c.Context, before, after, changes); err != nil {
+	unknown, err := clients.findSecrets(c.Context, before, after)
+	if err != nil {
 		return err
+	}
+	changes := preview.Compare(before, after, now)
+	for _, e := range edits {
+		changes.Add(e)
+	}
+	changes.Add(&objects.Edited{Ignored: unknown})
+	if after.HasExternalPool() && slices.Contains(before.Unread, objects.UnreadClaims) {
+		changes.Notes = append(changes.Notes, "what providers have answered is not known, because you must not read "+
+			"IPAddressClaims and IPAddresses in namespace "+before.Home())
 	}
 	done, err := o.printAs(c.App.Writer, changes)
 	switch {
@@ -168,11 +178,10 @@ func (o *planOptions) run(c *cli.Context) error {
 	return nil
 }
 
-// changes makes the edit in after, a copy of before, and returns what it changes. Manifests without a namespace are in
-// the given one.
-func (o *planOptions) changes(before, after *objects.Objects, namespace string, stdin io.Reader) (*preview.Changes,
+// edit makes the edit in the objects, at now, and returns what became of the manifests. Those without a namespace are
+// in the given one.
+func (o *planOptions) edit(after *objects.Objects, namespace string, stdin io.Reader, now time.Time) ([]*objects.Edited,
 	error) {
-	now := time.Now()
 	// Deletions come first, so that a pool can get addresses of one that is deleted.
 	for _, name := range o.deleted.Value() {
 		kind, of, object, _ := deletion(name, namespace) // validated
@@ -196,21 +205,16 @@ func (o *planOptions) changes(before, after *objects.Objects, namespace string, 
 		}
 		edits = append(edits, edited)
 	}
-	changes := preview.Compare(before, after, now)
-	for _, e := range edits {
-		changes.Add(e)
-	}
-	if after.HasExternalPool() && slices.Contains(before.Unread, objects.UnreadClaims) {
-		changes.Notes = append(changes.Notes, "what providers have answered is not known, because you must not read "+
-			"IPAddressClaims and IPAddresses in namespace "+before.Home())
-	}
-	return changes, nil
+	return edits, nil
 }
 
-// checkSecrets adds Secrets that do not exist to the problems of an edit, and those that are not known to the notes.
+// findSecrets sets which Secrets of an edit do not exist, and returns notes about those of which that is not known.
 // Only BGPPeers that get another passwordSecret, which is not in the edit, are checked. Nothing but the metadata of a
 // Secret is read.
-func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objects, changes *preview.Changes) error {
+func (c *clients) findSecrets(ctx context.Context, before, after *objects.Objects) (notes []string, err error) {
+	const otherwise = ". Without it, the BGPPeer has no session"
+	absent := map[string]bool{}
+	before.AbsentSecrets, after.AbsentSecrets = absent, absent // the edit creates those in EditedSecrets only
 	for _, p := range after.Peers {
 		r, was := p.Spec.PasswordSecret, objects.Named(before.Peers, p.Name)
 		secret := after.PasswordOf(p)
@@ -218,10 +222,10 @@ func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objec
 			was.Spec.PasswordSecret.Name == r.Name && was.Spec.Backend == p.Spec.Backend {
 			continue
 		}
-		about := fmt.Sprintf("BGPPeer %s: spec.passwordSecret: Secret %s", p.Name, cmp.Or(secret, r.Name))
+		about := fmt.Sprintf("BGPPeer %s: spec.passwordSecret: Secret %s: not known whether it exists, because ", p.Name,
+			cmp.Or(secret, r.Name))
 		if secret == "" {
-			changes.Notes = append(changes.Notes, about+": not known whether it exists, because the namespace of frr-k8s is "+
-				"not known: it has no FRRConfiguration")
+			notes = append(notes, about+"the namespace of frr-k8s is not known: it has no FRRConfiguration"+otherwise)
 			continue
 		}
 		namespace, name, _ := strings.Cut(secret, "/")
@@ -229,15 +233,14 @@ func (c *clients) checkSecrets(ctx context.Context, before, after *objects.Objec
 			SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Error()
 		switch {
 		case apierrors.IsNotFound(err):
-			changes.Problems = append(changes.Problems, about+" does not exist")
+			absent[secret] = true
 		case apierrors.IsForbidden(err):
-			changes.Notes = append(changes.Notes, about+": not known whether it exists, because you must not read it")
+			notes = append(notes, about+"you must not read it"+otherwise)
 		case err != nil:
-			return fmt.Errorf("read Secret %s: %w", secret, err)
+			return nil, fmt.Errorf("read Secret %s: %w", secret, err)
 		}
 	}
-	printable.Clean(changes)
-	return nil
+	return notes, nil
 }
 
 // shownChanges paints the effect at the start of each line, and wraps the text behind it at a width; 0 wraps none.

@@ -163,12 +163,47 @@ func TestPlanNamesMissingSecrets(t *testing.T) {
 		forbidden bool
 		err       error
 	}{
-		"problem: " + about + " does not exist\n":                                          {err: errProblem},
-		"note: " + about + ": not known whether it exists, because you must not read it\n": {forbidden: true},
+		"problem: " + about + " does not exist\n": {err: errProblem},
+		"note: " + about + ": not known whether it exists, because you must not read it. Without it, the BGPPeer has no " +
+			"session\n": {forbidden: true},
 	} {
 		s.forbidden = map[string]bool{"absent": c.forbidden}
 		if out, err := s.run(t, "plan -f "+file); !errors.Is(err, c.err) || !strings.Contains(out, want) {
 			t.Errorf("error %v, want %v; output\n%s\nwant %q", err, c.err, out, want)
+		}
+	}
+}
+
+// A pipeline must not apply a BGPPeer that closes all its sessions, because its Secret does not exist.
+func TestPlanOfAnAbsentSecretDisrupts(t *testing.T) {
+	s := &apiServer{items: map[string]string{
+		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"],"autoAssign":true,` +
+			`"sharing":"Namespace"}}`,
+		"bgpadvertisements": `{"metadata":{"name":"public"},"spec":{"ipAddressPools":["public"]}}`,
+		"bgppeers":          `{"metadata":{"name":"tor"},"spec":{"myASN":65000,"peerASN":65530,"peerAddress":"10.0.0.1"}}`,
+		"bgpnodestatuses":   `{"metadata":{"name":"n1"}}`,
+		"nodes": strings.TrimSuffix(node, "}") +
+			`,"status":{"addresses":[{"type":"InternalIP","address":"172.18.0.11"}]}}`,
+		"services": strings.Replace(service, `"status":{`, `"status":{"conditions":[{"type":"slb.k8s.ovn.org/Allocated",`+
+			`"status":"True","reason":"Allocated"}],`, 1),
+		"endpointslices": `{"metadata":{"name":"web-1","namespace":"shop","labels":{"kubernetes.io/service-name":"web"}},` +
+			`"addressType":"IPv4","ports":[{"port":8080}],"endpoints":[{"addresses":["10.244.1.2"],"nodeName":"n1",` +
+			`"conditions":{"ready":true}}]}`,
+	}}
+	file := filepath.Join(t.TempDir(), "edit.yaml")
+	edit := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: BGPPeer\nmetadata: {name: tor}\n" +
+		"spec: {myASN: 65000, peerASN: 65530, peerAddress: 10.0.0.1, passwordSecret: {name: absent}}\n"
+	if err := os.WriteFile(file, []byte(edit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.run(t, "plan -f "+file)
+	for _, want := range []string{
+		"problem: BGPPeer tor: spec.passwordSecret: Secret ovnkube-slb-bgp/absent does not exist\n",
+		"loses   shop/web: keeps address 10.50.0.100, but it is not announced",
+		"BGPPeer tor: sessions close on n1\n",
+	} {
+		if !errors.Is(err, errNotReachable) || !strings.Contains(out, want) {
+			t.Errorf("error %v, want %v; output\n%s\nwant %q", err, errNotReachable, out, want)
 		}
 	}
 }

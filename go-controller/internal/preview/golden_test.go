@@ -29,6 +29,7 @@ import (
 //	claims.yaml     IPAddressClaims and IPAddresses
 //	services        "NUMBER FIRST-ADDRESS": Services many/01 and so on, with consecutive addresses
 //	edit.yaml       the objects after the edit
+//	no-secrets      lines "NAMESPACE/NAME": Secrets that BGPPeers refer to and that do not exist
 //	delete          lines "KIND/NAME" or "KIND/NAMESPACE/NAME": objects that the edit deletes
 //	wide            (empty) all changes are shown
 //	moving          (empty) only what is lost or moves is shown, as by drain
@@ -64,6 +65,12 @@ func TestGolden(t *testing.T) {
 			case "edit.yaml":
 				after = before.Clone()
 				edited, err = after.Edit(f.Data, "shop", now, crd.Check)
+			case "no-secrets":
+				before.AbsentSecrets = map[string]bool{}
+				for name := range strings.FieldsSeq(string(f.Data)) {
+					before.AbsentSecrets[name] = true
+				}
+				after.AbsentSecrets = before.AbsentSecrets
 			case "delete":
 				after = cmp.Or(after, before).Clone()
 				err = deleteAll(after, f.Data)

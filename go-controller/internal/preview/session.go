@@ -203,23 +203,54 @@ func noDaemon(o *objects.Objects, now time.Time) map[string]string {
 }
 
 // editedSecrets returns notes about the Secrets that an edit sets: what they contain is not read.
-func editedSecrets(after *objects.Objects) []string {
+func editedSecrets(before, after *objects.Objects) []string {
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(after.EditedSecrets)) {
-		var peers []string
+		var referring, had []string // peers that refer to the Secret since the edit, and the others that have it
 		for _, p := range after.Peers {
-			if after.PasswordOf(p) == name {
-				peers = append(peers, p.Name)
+			old := objects.Named(before.Peers, p.Name)
+			switch {
+			case after.PasswordOf(p) != name:
+			case old != nil && before.PasswordOf(old) != name:
+				referring = append(referring, p.Name)
+			default:
+				had = append(had, p.Name)
 			}
 		}
-		slices.Sort(peers)
-		note := "ignored, because no BGPPeer has it as spec.passwordSecret"
-		if len(peers) > 0 {
-			note = "counts as an edit of BGPPeer " + world.Some(peers, maxGroupNames) + ", unless it has the present " +
-				"password: passwords are not read"
+		slices.Sort(referring)
+		slices.Sort(had)
+		about := "Secret " + name + ": "
+		if len(referring) > 0 {
+			notes = append(notes, about+"must be applied before BGPPeer "+world.Some(referring, maxGroupNames)+
+				": all sessions of a BGPPeer close at once as long as its Secret does not exist")
 		}
-		notes = append(notes, "Secret "+name+": "+note)
+		if len(had) > 0 {
+			notes = append(notes, about+"counts as an edit of BGPPeer "+world.Some(had, maxGroupNames)+", unless it has the "+
+				"present password: passwords are not read")
+		}
+		if len(referring)+len(had) == 0 {
+			notes = append(notes, about+"ignored, because no BGPPeer has it as spec.passwordSecret")
+		}
 	}
+	return notes
+}
+
+// otherPasswords returns notes about sessions that open with a password since the edit, or without one: only the
+// administrator knows whether the router has it.
+func otherPasswords(before, after *objects.Objects) []string {
+	has := func(p *v1alpha1.BGPPeer) bool { return p.Spec.Password != "" || p.Spec.PasswordSecret != nil }
+	var notes []string
+	for _, p := range after.Peers {
+		old := objects.Named(before.Peers, p.Name)
+		switch {
+		case old == nil || has(old) == has(p):
+		case has(p):
+			notes = append(notes, "BGPPeer "+p.Name+": nodes open sessions with a password: the router needs the same password")
+		default:
+			notes = append(notes, "BGPPeer "+p.Name+": nodes open sessions without a password: the router must not have one")
+		}
+	}
+	slices.Sort(notes)
 	return notes
 }
 
@@ -245,7 +276,7 @@ func otherASNs(was, is *decision) []string {
 	var list []string
 	for _, p := range is.World.Peers {
 		at := slices.IndexFunc(was.World.Peers, func(o *world.Peer) bool { return o.Name == p.Name })
-		if at < 0 {
+		if at < 0 || world.Fatal(p.Findings) {
 			continue
 		}
 		old := was.World.Peers[at]
@@ -272,7 +303,7 @@ func otherRouters(was, is *decision) []string {
 	var notes []string
 	for _, p := range is.World.Peers {
 		at := slices.IndexFunc(was.World.Peers, func(o *world.Peer) bool { return o.Name == p.Name })
-		if at < 0 || len(p.Nodes) == 0 || len(was.World.Peers[at].Nodes) == 0 {
+		if at < 0 || world.Fatal(p.Findings) || world.Fatal(was.World.Peers[at].Findings) {
 			continue
 		}
 		old := was.World.Peers[at]

@@ -215,6 +215,24 @@ func complete(next, old map[string]any, now time.Time) {
 		delete(of, "eligibleNodes")
 		next["status"] = of
 	}
+	if status, ok := old["status"].(map[string]any); ok && secretOf(old) != secretOf(next) {
+		// What the controller has reported of one Secret does not hold for another.
+		of := maps.Clone(status)
+		conditions, _ := of["conditions"].([]any)
+		of["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+			condition, _ := c.(map[string]any)
+			return condition["reason"] == v1alpha1.ReasonSecretNotFound
+		})
+		next["status"] = of
+	}
+}
+
+// secretOf returns the backend and the name of the Secret of a BGPPeer, which say what its passwordSecret is; empty for
+// other kinds.
+func secretOf(object map[string]any) [2]string {
+	backend, _, _ := unstructured.NestedString(object, "spec", "backend")
+	name, _, _ := unstructured.NestedString(object, "spec", "passwordSecret", "name")
+	return [2]string{backend, name}
 }
 
 // merged returns an object with the changes of another one (RFC 7396).

@@ -50,6 +50,9 @@ type Objects struct {
 	// EditedSecrets are the Secrets in namespaces of passwords that an edit sets, as NAMESPACE/NAME, without their
 	// contents.
 	EditedSecrets map[string]bool
+	// AbsentSecrets are Secrets that do not exist although BGPPeers refer to them, as NAMESPACE/NAME. Others may be
+	// absent, too: the controller reports those (SecretNotFound).
+	AbsentSecrets map[string]bool
 
 	// Unread are the resources that the user may not list, by their plural names, and LeaderLease. Their lists are empty.
 	Unread []string
@@ -130,6 +133,6 @@ func (o *Objects) Clone() *Objects {
 	out.FRRConfigurations = slices.Clone(o.FRRConfigurations)
 	out.FRRNodes, out.FRRSessions = slices.Clone(o.FRRNodes), slices.Clone(o.FRRSessions)
 	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
-	out.EditedSecrets = maps.Clone(o.EditedSecrets)
+	out.EditedSecrets, out.AbsentSecrets = maps.Clone(o.EditedSecrets), maps.Clone(o.AbsentSecrets)
 	return &out
 }

@@ -232,7 +232,7 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	for _, p := range o.Peers {
 		of := related
 		if p.Spec.Backend == v1alpha1.BackendFRRK8s && o.lacksSecret(p) {
-			of.FRR = &world.FRR{}
+			of.FRR = &world.FRR{Namespace: o.frrNamespace()}
 		}
 		w.Peers = append(w.Peers, convert.Peer(o.withoutSecret(p), of))
 	}
@@ -254,8 +254,8 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	w.AddFRRSessions()
 }
 
-// withoutSecret returns a peer whose password stands for its Secret, unless the controller has reported that the Secret
-// is missing. A Secret that an edit sets is taken for another password.
+// withoutSecret returns a peer whose password stands for its Secret, unless that is missing. A Secret that an edit sets
+// is taken for another password.
 func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 	r := p.Spec.PasswordSecret
 	if r == nil || o.lacksSecret(p) || p.Spec.Backend == v1alpha1.BackendFRRK8s {
@@ -268,10 +268,15 @@ func (o *Objects) withoutSecret(p *v1alpha1.BGPPeer) *v1alpha1.BGPPeer {
 	return out
 }
 
-// lacksSecret reports whether the controller has reported that the Secret of a peer is missing, unless an edit sets it.
+// lacksSecret reports whether the Secret of a peer is absent, or the controller has reported that, unless an edit sets
+// it.
 func (o *Objects) lacksSecret(p *v1alpha1.BGPPeer) bool {
-	c, r := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted), p.Spec.PasswordSecret
-	return r != nil && c != nil && c.Reason == v1alpha1.ReasonSecretNotFound && !o.EditedSecrets[o.PasswordOf(p)]
+	secret := o.PasswordOf(p)
+	if p.Spec.PasswordSecret == nil || o.EditedSecrets[secret] {
+		return false
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
+	return o.AbsentSecrets[secret] || c != nil && c.Reason == v1alpha1.ReasonSecretNotFound
 }
 
 // PasswordOf returns the Secret with the password of a peer as NAMESPACE/NAME; empty if there is none, or if it is in
