@@ -136,7 +136,7 @@ func (p *path) addPool() bool {
 			command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
 		}
 	case v1alpha1.ReasonClaimPending, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
-		pool, command = p.servingPool(), p.describeClaims()
+		pool, command = p.servingPool(), p.mendClaims(reason)
 	case v1alpha1.ReasonDisabledByMode:
 		command = enable(message)
 	case v1alpha1.ReasonDomainNotReady:
@@ -268,12 +268,6 @@ func (p *path) isExternal(name string) bool {
 	return pool != nil && pool.Spec.ExternalPool != nil
 }
 
-// describeClaims returns the command that shows what a provider says about the claims of the Service.
-func (p *path) describeClaims() string {
-	return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io -l "+v1alpha1.LabelServiceUID+
-		"=%s", p.objects.Home(), string(p.object.UID))
-}
-
 func (p *path) usage(name string) string {
 	pool := objects.Named(p.objects.Pools, name)
 	if pool == nil {
@@ -340,7 +334,7 @@ func (p *path) addAddress() bool {
 			link.Command = p.serveListed()
 		}
 		if slices.ContainsFunc(p.pools(), p.isExternal) {
-			link.Command = p.describeClaims()
+			link.Command = p.mendClaims(p.allocated.Reason)
 		}
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {

@@ -21,8 +21,8 @@ import (
 
 // advice returns a command with what it is good for. What only shows more is not promised to mend anything.
 func advice(command string) string {
-	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|slb (bgp|explain|status))|` +
-		`ip (link show|route get)|ovs-vsctl (list-ports|--columns=\S+ find))\b`)
+	changesNothing := regexp.MustCompile(`^(kubectl( -n \S+)? (get|describe|logs|api-resources|` +
+		`slb (bgp|explain|status))|ip (link show|route get)|ovs-vsctl (list-ports|--columns=\S+ find))\b`)
 	if changesNothing.MatchString(command) && !strings.Contains(command, "| kubectl ") {
 		return "to see more: " + command
 	}
@@ -146,7 +146,9 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 		}
 	case v1alpha1.ReasonExhausted, v1alpha1.ReasonAddressOutsideSubnets:
 		return printable.Command("kubectl edit "+resource+" %s   # spec.addresses", name)
-	case v1alpha1.ReasonNoClaims, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
+	case v1alpha1.ReasonNoClaims:
+		return claimKinds
+	case v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
 		return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io", p.objects.Home())
 	case v1alpha1.ReasonSecretNotFound:
 		if peer := objects.Named(p.objects.Peers, name); peer != nil {

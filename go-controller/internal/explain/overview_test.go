@@ -121,6 +121,18 @@ func TestSomeSessionsDownIsAWarning(t *testing.T) {
 	}
 }
 
+// Without the kinds of claims, the command does not ask for claims.
+func TestPoolWithoutClaimKinds(t *testing.T) {
+	pool := &v1alpha1.IPAddressPool{}
+	pool.Name, pool.Spec.ExternalPool = "ext", &v1alpha1.ExternalPool{APIGroup: "g", Kind: "K", Name: "n"}
+	pool.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue},
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoClaims}}
+	v := Summarize(&objects.Objects{Pools: []*v1alpha1.IPAddressPool{pool}}, time.Now())
+	if len(v.Findings) != 1 || v.Findings[0].Command != claimKinds {
+		t.Errorf("%+v", v.Findings)
+	}
+}
+
 // A Service that keeps an address that its pool would not allocate is announced, and worth attention.
 func TestRetainedAddressIsAWarning(t *testing.T) {
 	s := &corev1.Service{}
