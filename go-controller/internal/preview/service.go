@@ -206,10 +206,8 @@ func (c *ServiceChange) addRemark(was, is *decision, s *world.Service, before ma
 	kept string, allGone bool) {
 	created, add := before == nil, c.add
 	remark, last := is.Allocation.Services[s.Key], was.Allocation.Services[s.Key]
-	for _, a := range remark.Releases {
-		if !slices.Contains(last.Releases, a) {
-			add(Loses, "", "loses address %s when the provider of pool %q answers", a, s.RequestedPool)
-		}
+	for _, a := range newReleases(&last, &remark) {
+		add(Loses, "", "loses address %s when the provider of pool %q answers", a, s.RequestedPool)
 	}
 	if remark.Message != last.Message || remark.Reason != last.Reason {
 		switch {
@@ -233,6 +231,11 @@ func (c *ServiceChange) addRemark(was, is *decision, s *world.Service, before ma
 			c.Messages[i].group = ""
 		}
 	}
+}
+
+// newReleases returns the addresses that wait for the answer of a provider since the edit.
+func newReleases(was, is *ipam.Outcome) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(is.Releases), func(a netip.Addr) bool { return slices.Contains(was.Releases, a) })
 }
 
 // blameDrain sets why an address has no route, if all nodes that advertised it before drain.
