@@ -104,7 +104,8 @@ func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.
 	a.allocator.assignExternalIPs(externals)
 	st.countClaims()
 	for i, s := range st.services {
-		a.record(s, a.allocator.allocate(i, owns[i], externals[i]))
+		o, waits := a.allocator.allocate(i, owns[i], externals[i])
+		a.record(s, o, waits)
 	}
 	st.keepClaims(w)
 	a.Pools = st.usage()

@@ -21,6 +21,8 @@ type allocator struct {
 // messages collects the messages about a Service. The first reason is kept.
 type messages struct {
 	reason Reason
+	// waits is set if there is a reason that may end when others release addresses.
+	waits  bool
 	texts  []string
 	length int
 }
@@ -36,6 +38,7 @@ func (m *messages) add(reason Reason, message string) {
 	if m.reason == "" {
 		m.reason = reason
 	}
+	m.waits = m.waits || reason.mayEnd()
 	// Both families may lack an address for one reason.
 	if m.length < maxMessages && (len(m.texts) == 0 || m.texts[len(m.texts)-1] != message) {
 		m.texts, m.length = append(m.texts, message), m.length+len(message)
@@ -43,8 +46,9 @@ func (m *messages) add(reason Reason, message string) {
 }
 
 // allocate allocates what a Service lacks and moves it to the address or pool that it requests. The Service loses an
-// address that it has only when it gets a replacement.
-func (al *allocator) allocate(service int, own ownership, ext external) Outcome {
+// address that it has only when it gets a replacement. waits is set if it may get more addresses, or other ones, when
+// others release theirs.
+func (al *allocator) allocate(service int, own ownership, ext external) (o Outcome, waits bool) {
 	s := al.services[service]
 	var msgs messages
 	var releases []netip.Addr
@@ -79,9 +83,10 @@ func (al *allocator) allocate(service int, own ownership, ext external) Outcome 
 	for _, message := range ext.messages.texts {
 		msgs.add(ext.messages.reason, message)
 	}
-	o := al.outcome(service, own.has, gets, msgs)
+	msgs.waits = msgs.waits || ext.messages.waits
+	o = al.outcome(service, own.has, gets, &msgs)
 	o.External, o.HeldExternal, o.Foreign, o.Releases = ext.addrs, ext.held, own.foreign, releases
-	return o
+	return o, msgs.waits
 }
 
 // grant fills gets: first the requested addresses, then one per family that is missing or that must move to another
@@ -270,7 +275,7 @@ func (al *allocator) exhausted(s *world.Service, pools []*pool, f world.Family) 
 
 // outcome assembles the Outcome of a Service, with a remark on each address that the Service keeps although it would
 // not get it today.
-func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Outcome {
+func (al *allocator) outcome(service int, had, gets perFamily, msgs *messages) Outcome {
 	s := al.services[service]
 	var both [2]netip.Addr
 	addrs := both[:0]
@@ -299,7 +304,7 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs messages) Ou
 		o.Addrs = slices.Clone(addrs)
 	}
 	if len(addrs) < len(families(s)) {
-		o.Reason = ReasonPartlyAllocated
+		o.Reason, msgs.waits = ReasonPartlyAllocated, true
 	}
 	return o
 }

@@ -22,8 +22,8 @@ func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	}
 	a.allocator.services = append(a.allocator.services, s)
 	asked := a.allocator.claims.asked
-	o := a.allocator.allocate(len(a.allocator.services)-1, ownership{}, external{})
-	a.record(s, o)
+	o, waits := a.allocator.allocate(len(a.allocator.services)-1, ownership{}, external{})
+	a.record(s, o, waits)
 	return o, !a.allocator.cursorExhausted && a.allocator.claims.asked == asked
 }
 
@@ -43,10 +43,10 @@ func (a *Allocation) Remove(s *world.Service) bool {
 	return true
 }
 
-// record records an outcome. A Service that lacks something waits until others release addresses.
-func (a *Allocation) record(s *world.Service, o Outcome) {
+// record records an outcome, and whether the Service waits until others release addresses.
+func (a *Allocation) record(s *world.Service, o Outcome, waits bool) {
 	a.Services[s.Key] = o
-	a.hasPending = a.hasPending || o.Reason != ""
+	a.hasPending = a.hasPending || waits
 }
 
 // release frees an address that only one Service has, and returns false if that is not the case. The address is

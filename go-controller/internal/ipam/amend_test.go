@@ -197,3 +197,25 @@ func TestHolderOfAnUnservedAddressIsNotAmended(t *testing.T) {
 		t.Error("removed, but its address is still taken")
 	}
 }
+
+// A Service that lists an address whose pool serves no such addresses waits for no other Service.
+func TestAmendedBesideAnUnservedAddress(t *testing.T) {
+	first := netip.MustParseAddr("192.0.2.1")
+	service := func(name string, external ...netip.Addr) *world.Service {
+		return &world.Service{Key: world.Key{Namespace: "shop", Name: name}, UID: name,
+			Families: []world.Family{world.IPv4}, ExternalIPs: external}
+	}
+	lists, other := service("lists", first.Next()), service("other")
+	w := &world.Snapshot{
+		Pools: []*world.Pool{{Name: "p", AutoAssign: true,
+			Ranges: []netipx.IPRange{netipx.IPRangeFrom(first, first.Next().Next())}}},
+		Services: []*world.Service{lists, other},
+	}
+	a := settled(w)
+	if o := a.Services[lists.Key]; o.Reason != ipam.ReasonNotAdmitted || len(o.Addrs) != 1 {
+		t.Fatalf("%+v", o)
+	}
+	if !a.Remove(other) {
+		t.Error("not amended")
+	}
+}

@@ -224,6 +224,8 @@ func (e *external) collect(s *world.Service) {
 		// the request says why it does not have it.
 		if !c.allocated && (c.held || !slices.Contains(s.Requested, a)) {
 			e.messages.add(c.reason, c.message)
+		} else {
+			e.messages.waits = e.messages.waits || c.reason.mayEnd()
 		}
 	}
 	e.claims = nil

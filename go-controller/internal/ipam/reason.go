@@ -8,6 +8,9 @@ import "github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 // the API: package v1alpha1 defines their values and meanings.
 type Reason string
 
+// mayEnd reports whether a reason may end when another Service releases an address.
+func (r Reason) mayEnd() bool { return r != "" && r != ReasonNotAdmitted }
+
 // Reasons why a Service is pending. If the Service has addresses, they are the reasons why it does not get the
 // addresses that it requests instead.
 const (
