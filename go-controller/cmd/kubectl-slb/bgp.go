@@ -62,7 +62,7 @@ Examples:
 			}
 			now := time.Now()
 			report := bgpReport{Sessions: sessions(cluster, now), peers: len(cluster.Peers),
-				daemons: len(cluster.NodeStatuses)}
+				daemons: len(cluster.NodeStatuses), invalid: invalidPeers(cluster, now)}
 			if missing := requireRead(cluster, decisive()...); missing != nil {
 				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
 			} else {
@@ -85,6 +85,8 @@ type bgpReport struct {
 	Routes []explain.Route `json:"routes"`
 	// peers is the number of BGPPeers, and daemons that of nodes on which a BGP daemon has reported.
 	peers, daemons int
+	// invalid has a text for each BGPPeer that has no session because it is invalid.
+	invalid []string
 }
 
 // nodeSession is a session and its node.
@@ -161,6 +163,18 @@ func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 	return list
 }
 
+// invalidPeers returns the first fatal finding of each invalid BGPPeer.
+func invalidPeers(cluster *objects.Objects, now time.Time) []string {
+	var list []string
+	for _, p := range cluster.Snapshot(now).Peers {
+		if at := slices.IndexFunc(p.Findings, func(f world.Finding) bool { return f.Fatal }); at >= 0 {
+			list = append(list, fmt.Sprintf("BGPPeer %s: %s: %s", p.Name, p.Findings[at].Reason, p.Findings[at].Message))
+		}
+	}
+	printable.Clean(&list)
+	return list
+}
+
 // frrSessions returns the sessions of FRR as frr-k8s reports them. Each prefix that FRR runs counts as advertised if
 // the session is established.
 func frrSessions(w *world.Snapshot) []nodeSession {
@@ -201,6 +215,10 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	switch {
 	case r.peers == 0 && len(r.Sessions) == 0:
 		fmt.Fprintln(w, "There is no BGPPeer (docs/tasks/bgp.md).")
+		return
+	case len(r.Sessions) == 0 && len(r.invalid) > 0 && r.daemons > 0:
+		fmt.Fprintln(w, "No node reports a BGP session. kubectl slb status shows what to do.")
+		r.printInvalid(w, width)
 		return
 	case len(r.Sessions) == 0 && r.daemons > 0:
 		fmt.Fprintf(w, "No node reports a BGP session, although BGP daemons run on %s: does a BGPPeer select one of them "+
@@ -321,8 +339,16 @@ func (r *bgpReport) printProblems(w io.Writer, wide bool, width int) {
 		text := fmt.Sprintf("%s with %s: %s", few(nodes[a], wide), a.peer, a.problem)
 		fmt.Fprintf(w, "  %s\n", explain.Wrap(text, 2, width))
 	}
-	if len(all) > 0 {
+	r.printInvalid(w, width)
+	if len(all)+len(r.invalid) > 0 {
 		fmt.Fprintln(w)
+	}
+}
+
+// printInvalid prints why BGPPeers without a session are invalid.
+func (r *bgpReport) printInvalid(w io.Writer, width int) {
+	for _, text := range r.invalid {
+		fmt.Fprintf(w, "  %s\n", explain.Wrap(text, 2, width))
 	}
 }
 

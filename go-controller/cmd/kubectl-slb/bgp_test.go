@@ -103,11 +103,26 @@ No BGPAdvertisement selects an address of a Service.
 		"There is no BGPPeer":                                   {daemons: 3},
 		"No node reports a BGP session, as with a flavour":      {peers: 1},
 		"No node reports a BGP session, although BGP daemons r": {peers: 1, daemons: 3},
+		"No node reports a BGP session. kubectl slb status shows what to do.\n  BGPPeer tor: SecretNotFound: ": {peers: 1,
+			daemons: 3, invalid: []string{"BGPPeer tor: SecretNotFound: spec.passwordSecret: no Secret"}},
 	} {
 		out.Reset()
 		if r.print(&out, time.Now(), false, 0); !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%d peers, %d daemons: printed %q, want %q", r.peers, r.daemons, out.String(), want)
 		}
+	}
+}
+
+// A BGPPeer without its Secret has no session, and which finding it has is known from its condition.
+func TestInvalidPeers(t *testing.T) {
+	peer := &v1alpha1.BGPPeer{}
+	peer.Name, peer.Spec.PeerAddress, peer.Spec.MyASN, peer.Spec.PeerASN = "tor", "192.0.2.1", 64512, 64513
+	peer.Spec.PasswordSecret = &v1alpha1.PasswordReference{Name: "tor"}
+	peer.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonSecretNotFound, Message: "no Secret tor"}}
+	got := invalidPeers(&objects.Objects{Peers: []*v1alpha1.BGPPeer{peer}}, time.Now())
+	if len(got) != 1 || !strings.HasPrefix(got[0], "BGPPeer tor: SecretNotFound: ") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -24,9 +24,10 @@ type Layout struct {
 	nodes      map[string]*world.Node
 	domains    map[string]*world.Domain
 	pools      map[string]*world.Pool
-	// peers and ads are those without fatal findings, sorted by age with the oldest first.
-	peers []*world.Peer
-	ads   []*world.Advertisement
+	// peers and ads are those without fatal findings, sorted by age with the oldest first; invalid are the other peers.
+	peers   []*world.Peer
+	invalid []*world.Peer
+	ads     []*world.Advertisement
 	// byPool contains the advertisements that select a pool, also sorted by age.
 	byPool map[string][]*world.Advertisement
 	// rank is the index of each advertisement in ads.
@@ -67,6 +68,7 @@ func Compute(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	l.peers = slices.SortedFunc(slices.Values(w.Peers), func(a, b *world.Peer) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
+	l.invalid = slices.DeleteFunc(slices.Clone(l.peers), func(p *world.Peer) bool { return !world.Fatal(p.Findings) })
 	l.peers = slices.DeleteFunc(l.peers, func(p *world.Peer) bool { return world.Fatal(p.Findings) })
 	l.ads = slices.SortedFunc(slices.Values(w.Advertisements), func(a, b *world.Advertisement) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))

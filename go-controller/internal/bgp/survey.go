@@ -40,9 +40,20 @@ type Advertisers struct {
 	// FRRReason is a reason of v1alpha1 if frr-k8s has a session that does not advertise the address, and Problem says
 	// why: an address that FRR has not loaded yet has ReasonProgramming.
 	FRRReason string
+	// Invalid is a BGPPeer to which the address would be advertised if the peer were valid, and its first fatal finding.
+	// It is set only if no node can advertise the address.
+	Invalid *InvalidPeer
 	// Off is the reason why nothing is advertised, empty if advertisement is allowed.
 	Off string
 }
+
+// InvalidPeer is a BGPPeer that has no session because of a fatal finding.
+type InvalidPeer struct {
+	Name    string
+	Finding world.Finding
+}
+
+func (p *InvalidPeer) String() string { return "BGPPeer " + p.Name + ": " + p.Finding.Message }
 
 // IsNextHop is why no node advertises an address with Advertisers.IsNextHop.
 const IsNextHop = "it is itself the next hop of its shard (nextHop: Gateway)"
@@ -237,11 +248,25 @@ func (r *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, lo
 		}
 		made.Without[n.Name] = without
 	}
+	if len(made.Nodes) == 0 && len(made.NotAdvertising) == 0 {
+		made.Invalid = r.layout.invalidPeer(ads)
+	}
 	made.Unknown = made.Unknown && len(made.Nodes) == 0
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
 	r.made[key] = made
 	return made
+}
+
+// invalidPeer returns the oldest invalid peer to which one of some advertisements applies, nil if there is none.
+func (l *Layout) invalidPeer(ads []*world.Advertisement) *InvalidPeer {
+	for _, p := range l.invalid {
+		if slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return advertises(ad, p.Name) }) {
+			at := slices.IndexFunc(p.Findings, func(f world.Finding) bool { return f.Fatal })
+			return &InvalidPeer{p.Name, p.Findings[at]}
+		}
+	}
+	return nil
 }
 
 // ofNode adds the sessions of a node to the Advertisers of an address. It reports whether one of them carries the

@@ -111,7 +111,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
 		}
 	case len(r.NotAdvertising) == 0:
-		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey)
+		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey, r.Invalid)
 	default:
 		link = p.down(r, r.NotAdvertising)
 		link.State = bad
@@ -128,7 +128,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 }
 
 // noSpeaker explains why no node could advertise an address.
-func (p *path) noSpeaker(a netip.Addr, survey *bgp.Survey) (reason, message, command string) {
+func (p *path) noSpeaker(a netip.Addr, survey *bgp.Survey, invalid *bgp.InvalidPeer) (reason, message, command string) {
 	family := world.FamilyOf(a)
 	carries := func(peer *world.Peer) bool { return bgp.Carries(peer, family) }
 	peers := slices.DeleteFunc(slices.Clone(p.world.Peers), func(peer *world.Peer) bool {
@@ -141,12 +141,10 @@ func (p *path) noSpeaker(a netip.Addr, survey *bgp.Survey) (reason, message, com
 			printable.Command("kubectl patch bgppeers.slb.k8s.ovn.org %s --type=merge "+
 				`-p '{"spec":{"dualStackAddressFamily":true}}'   # or add a BGPPeer with an %s address`, peer.Name, family)
 	}
-	for _, peer := range peers {
-		if at := slices.IndexFunc(peer.Findings, func(f world.Finding) bool { return f.Fatal }); at >= 0 {
-			f := peer.Findings[at]
-			return f.Reason, fmt.Sprintf("no node can advertise %s: BGPPeer %s: %s", a, peer.Name, f.Message),
-				p.mendObject("BGPPeer", peer.Name, &metav1.Condition{Reason: f.Reason, Message: f.Message})
-		}
+	if invalid != nil {
+		f := invalid.Finding
+		return f.Reason, fmt.Sprintf("no node can advertise %s: %s", a, invalid),
+			p.mendObject("BGPPeer", invalid.Name, &metav1.Condition{Reason: f.Reason, Message: f.Message})
 	}
 	var out []string
 	for _, n := range p.world.Nodes {

@@ -130,8 +130,8 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 		return "its shard has no external address (nextHop: Gateway)"
 	case len(r.NotAdvertising) > 0:
 		return d.noDaemon[r.NotAdvertising[0]]
-	case !slices.ContainsFunc(d.World.Peers, func(p *world.Peer) bool { return !world.Fatal(p.Findings) }):
-		return "no BGPPeer can have a session on any node: each has a problem"
+	case r.Invalid != nil:
+		return "no node can advertise it by BGP: " + r.Invalid.String()
 	}
 	return "no node can advertise it by BGP: check the nodeSelectors and peers of BGPPeers and BGPAdvertisements, " +
 		"address families, drained nodes, and the nodes of endpoints (externalTrafficPolicy: Local)"

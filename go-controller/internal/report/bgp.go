@@ -77,6 +77,9 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	case len(r.Nodes) > 0:
 		return advertisementState{text: fmt.Sprintf("advertised over BGP by %s to %s", named("node", r.Nodes),
 			named("BGPPeer", r.Peers))}
+	case r.Invalid != nil:
+		return advertisementState{v1alpha1.ReasonNoNodes, fmt.Sprintf("no node can advertise the address over BGP: %s (%s)",
+			r.Invalid, r.Invalid.Finding.Reason)}
 	case len(r.NotAdvertising) == 0:
 		return advertisementState{v1alpha1.ReasonNoNodes,
 			"no node can advertise the address over BGP: check the nodeSelectors of BGPPeers and BGPAdvertisements, peers, " +
