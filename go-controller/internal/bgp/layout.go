@@ -139,6 +139,9 @@ func (l *Layout) TakesPool(pool string) bool {
 	})
 }
 
+// SelectsPool reports whether an advertisement selects the addresses of a pool.
+func (l *Layout) SelectsPool(pool string) bool { return len(l.byPool[pool]) > 0 }
+
 // prefixes yields the prefixes in which an advertisement announces an address of a Service. One with policy Local is
 // announced alone as well as in an aggregate: nodes without endpoints of it announce the aggregate because of other
 // Services, and would drop what is sent to it. Routers send to the longest prefix.

@@ -136,7 +136,10 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 		return p.mendDomain(c.Reason, c.Message, name, netip.Addr{})
 	case v1alpha1.ReasonNoDomain:
 		command, separator := p.mendDomain(c.Reason, c.Message, name, netip.Addr{}), "   # "
-		if strings.Contains(command, separator) {
+		switch {
+		case strings.Contains(command, "a BGPAdvertisement"): // first, as there is a BGPPeer
+			return command
+		case strings.Contains(command, separator):
 			separator = "; "
 		}
 		return command + separator + "or select the pool by a BGPAdvertisement"

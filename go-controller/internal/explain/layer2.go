@@ -106,7 +106,8 @@ func (p *path) mendDomain(reason, message, pool string, a netip.Addr) string {
 }
 
 // addToDomain returns the command that adds a pool to a domain whose subnets have the address, or an address of the
-// pool if it is the zero Addr. Without such a domain, one must be created. The command does not apply docs/examples,
+// pool if it is the zero Addr. Without such a domain, one must be created, or a BGPAdvertisement, which comes first if
+// there is a BGPPeer: a pool of addresses of no segment is meant for that. The command does not apply docs/examples,
 // which have another pool and other subnets.
 func (p *path) addToDomain(pool string, a netip.Addr) string {
 	has := func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }
@@ -121,12 +122,15 @@ func (p *path) addToDomain(pool string, a netip.Addr) string {
 		return printable.Command("kubectl patch l2domain %s --type=json -p %s", d.Name,
 			fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))
 	}
-	const create = "kubectl apply -f FILE   # an L2Domain, as docs/examples/l2domain.yaml, with "
-	switch {
-	case !a.IsValid():
-		return printable.Command(create+"pool %s and a subnet of its addresses", pool)
+	text, values := "an L2Domain, as docs/examples/l2domain.yaml, with pool %s and a subnet ", []any{pool}
+	if len(p.objects.Peers) > 0 {
+		text = "a BGPAdvertisement with pool %s, as in docs/tasks/bgp.md; or " + text
+		values = append(values, pool)
 	}
-	return printable.Command(create+"pool %s and a subnet that contains %s", pool, a)
+	if text = "kubectl apply -f FILE   # " + text; !a.IsValid() {
+		return printable.Command(text+"of its addresses", values...)
+	}
+	return printable.Command(text+"that contains %s", append(values, a)...)
 }
 
 // has reports whether a subnet has the address, or an address of the pool if it is the zero Addr.

@@ -353,6 +353,9 @@ func (v *Builder) announcedFor(p *world.Pool) status.Verdict {
 		return status.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
 		message = "addresses of the pool are not announced: " + message
+		if reason == place.ReasonNoDomain && !v.BGP.SelectsPool(p.Name) {
+			message += ", and no BGPAdvertisement selects it"
+		}
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	case !v.BGP.TakesPool(p.Name):
 		switch outside, all := v.Layout.OutsideSubnets(p); {
