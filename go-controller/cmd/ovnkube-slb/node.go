@@ -53,8 +53,8 @@ func nodeSettings(o *nodeOptions) []setting {
 func nodeModules(o *nodeOptions) []setting {
 	return slices.Concat(grouped(categoryModules, []setting{
 		{flag: text(&o.node, flagNodeName, "K8S_NODE", "", "`NAME` of this Node; empty for the host name")},
-		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains and ovn-controller"), ownSection,
-			flagEnableGuard},
+		{toggle(&o.guard, flagEnableGuard, true, "watch the uplinks of L2Domains, ovs-vswitchd and ovn-controller"),
+			ownSection, flagEnableGuard},
 		{toggle(&o.l2, flagEnableL2, false, "program L2Domains into the databases of the node's zone, in a cluster with "+
 			"interconnect"), ownSection, flagEnableL2},
 		{toggle(&o.bgp, flagEnableBGP, false, "advertise Services to BGPPeers"), ownSection, flagEnableBGP},
@@ -120,9 +120,10 @@ func (o *nodeOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-const nodeDescription = `Runs on each node, as what is enabled: the guard (the default) reports a lost uplink, an ovn-controller that does
-not work, and addresses that other hosts have. With interconnect, --enable-l2 programs L2Domains into the databases
-of the node. --enable-bgp keeps the sessions with routers. --enable-sdn holds addresses in clusters with OpenShift SDN.
+const nodeDescription = `Runs on each node, as what is enabled: the guard (the default) reports a lost uplink, an ovs-vswitchd or
+ovn-controller that does not work, and addresses that other hosts have. With interconnect, --enable-l2 programs
+L2Domains into the databases of the node. --enable-bgp keeps the sessions with routers. --enable-sdn holds addresses in
+clusters with OpenShift SDN.
 
 ` + fileDescription + `
 Keys of addresses to listen at and of their certificates begin with "node-".

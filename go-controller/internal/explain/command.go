@@ -172,6 +172,9 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 // mendFault returns the command against a fault that the guard of a node reports.
 func (p *path) mendFault(node, fault string) string {
 	switch {
+	case strings.Contains(fault, "ovs-vswitchd"):
+		return printable.Command("systemctl restart ovs-vswitchd   # on node %s; where Open vSwitch runs in Pods instead: "+
+			"kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovs-node", node, node)
 	case strings.Contains(fault, "ovn-controller"):
 		return p.restartNode(node)
 	case strings.Contains(fault, "the zone can't be changed"):

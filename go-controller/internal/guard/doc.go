@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard detects failures of a gateway that OVN does not detect: the uplink of a physical network is lost, or
-// ovn-controller does not work while Open vSwitch does. It reports them in a Lease of the node, and the controller
+// Package guard detects failures of a gateway that OVN does not detect: the uplink of a physical network is lost,
+// ovs-vswitchd does not work while ovn-controller does, or the other way round. It reports them in a Lease of the node, and the controller
 // moves the gateway behind the others. The controller also uses the Lease to request address probes, which check
 // whether another host on a segment already has an address. The guard also reports other hosts that take an address
 // which the node announces, which of OVN's ports are on the node's bridges, whether the flows of OVN-Kubernetes on

@@ -41,9 +41,21 @@ func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
 	return faults
 }
 
+// fault is a fault and its kind in metrics.
+type fault struct{ kind, why string }
+
+// reasons returns the reasons of faults.
+func reasons(faults map[string]fault) map[string]string {
+	out := make(map[string]string, len(faults))
+	for network, f := range faults {
+		out[network] = f.why
+	}
+	return out
+}
+
 // faultObservation is a fault and when it was last observed.
 type faultObservation struct {
-	why  string
+	fault
 	last time.Time
 }
 
@@ -51,17 +63,17 @@ type faultObservation struct {
 type faultHistory map[string]faultObservation
 
 // observe records the current faults and returns those in effect.
-func (s faultHistory) observe(now time.Time, faults map[string]string) map[string]string {
-	for network, why := range faults {
-		s[network] = faultObservation{why, now}
+func (s faultHistory) observe(now time.Time, faults map[string]fault) map[string]fault {
+	for network, f := range faults {
+		s[network] = faultObservation{f, now}
 	}
-	out := map[string]string{}
+	out := map[string]fault{}
 	for network, f := range s {
 		if now.Sub(f.last) > recovery {
 			delete(s, network)
 			continue
 		}
-		out[network] = f.why
+		out[network] = f.fault
 	}
 	return out
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// checkInterval is the interval between checks of ovn-controller. Open vSwitch reports link changes as they happen.
+// checkInterval is the interval between checks of ovs-vswitchd and ovn-controller. Open vSwitch reports link changes as they happen.
 const checkInterval = 500 * time.Millisecond
 
 // Options configure a Guard.
@@ -66,8 +66,8 @@ type Guard struct {
 	metrics         *metrics
 
 	// Used by watch only.
-	health       healthTracker
-	faultHistory faultHistory
+	vswitchdHealth, controllerHealth *healthTracker
+	faultHistory                     faultHistory
 	// networks are the last known faults of the networks.
 	networks map[string]string
 }
@@ -79,7 +79,7 @@ func New(o Options) (*Guard, error) {
 	}
 	leases := o.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
 	g := &Guard{options: o, changed: make(chan struct{}, 1), leases: leases, report: o.Report,
-		faultHistory: faultHistory{}}
+		vswitchdHealth: newVswitchdTracker(), controllerHealth: newControllerTracker(), faultHistory: faultHistory{}}
 	var err error
 	if g.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("guard of node %s: %w", o.Node, err)
@@ -161,48 +161,66 @@ func (g *Guard) Run(ctx context.Context) error {
 }
 
 func (g *Guard) watch(ctx context.Context) {
-	controllers := unixctl.NewProber(filepath.Join(g.options.RunDir, "ovn-controller.*.ctl"))
+	vswitchd := unixctl.NewProber(vswitchdSocket(g.options.Switch))
+	controller := unixctl.NewProber(filepath.Join(g.options.RunDir, "ovn-controller.*.ctl"))
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	var controller string
-	var reported map[string]string
+	var ofNode *fault
+	var reported map[string]fault
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.changed:
 		case <-tick.C:
-			p := controllers.Check(ctx)
+			v, c := vswitchd.Check(ctx), controller.Check(ctx)
 			if ctx.Err() != nil {
 				return
 			}
-			controller = g.health.observe(time.Now(), p)
+			ofNode = g.daemonFault(time.Now(), v, c)
 		}
-		faults, known := g.faults(controller)
+		faults, known := g.faults(ofNode)
 		if known && (reported == nil || !maps.Equal(reported, faults)) {
-			for network, why := range faults {
-				if reported[network] != why {
-					klog.InfoS("Detected a fault", "network", network, "reason", why)
+			for network, f := range faults {
+				if reported[network] != f {
+					klog.InfoS("Detected a fault", "network", network, "reason", f.why)
 				}
 			}
 			g.metrics.update(reported, faults)
-			report(g.report, v1alpha1.AnnotationFaults, faults)
+			report(g.report, v1alpha1.AnnotationFaults, reasons(faults))
 			reported = faults
 		}
 	}
 }
 
-// faults returns the faults in effect. known is false until the networks have been read.
-func (g *Guard) faults(controller string) (faults map[string]string, known bool) {
+// daemonFault records heartbeats and returns the fault of every network, nil if there is none. Without ovs-vswitchd it
+// does not matter what ovn-controller does.
+func (g *Guard) daemonFault(now time.Time, vswitchd, controller unixctl.ProbeResult) *fault {
+	ofVswitchd, ofController := g.vswitchdHealth.observe(now, vswitchd), g.controllerHealth.observe(now, controller)
+	switch {
+	case ofVswitchd != "":
+		return &fault{g.vswitchdHealth.kind, ofVswitchd}
+	case ofController != "":
+		return &fault{g.controllerHealth.kind, ofController}
+	}
+	return nil
+}
+
+// faults returns the faults in effect, given that of every network, if there is one. known is false until the networks
+// have been read.
+func (g *Guard) faults(ofNode *fault) (faults map[string]fault, known bool) {
 	if networks, ok := g.vswitch.Networks(); ok {
 		g.networks = uplinkFaults(networks)
 	}
 	if g.networks == nil {
 		return nil, false
 	}
-	now := maps.Clone(g.networks)
-	if controller != "" {
-		now[world.EveryNetwork] = controller
+	now := map[string]fault{}
+	for network, why := range g.networks {
+		now[network] = fault{kindUplink, why}
+	}
+	if ofNode != nil {
+		now[world.EveryNetwork] = *ofNode
 	}
 	return g.faultHistory.observe(time.Now(), now), true
 }

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // A network is lost when its last link is lost, and when no port or no bridge is left.
@@ -34,10 +37,10 @@ func TestLostNetworks(t *testing.T) {
 
 // A fault takes effect at once and lasts until it has been absent for the recovery time.
 func TestFaultsClearAfterStablePeriod(t *testing.T) {
-	s, start, down := faultHistory{}, time.Unix(1000, 0), map[string]string{"provider": "no carrier"}
+	s, start, down := faultHistory{}, time.Unix(1000, 0), map[string]fault{"provider": {kindUplink, "no carrier"}}
 	for _, step := range []struct {
 		at   time.Duration
-		seen map[string]string
+		seen map[string]fault
 		want int
 	}{
 		{0, nil, 0}, {1, down, 1}, {2, nil, 1}, {3, down, 1}, {5, nil, 1}, {6, nil, 1}, {7, nil, 0}, {8, nil, 0},
@@ -71,13 +74,68 @@ func TestHealthTracker(t *testing.T) {
 		"hangs":                       {slices.Repeat([]beat{silent}, 61), hangs},
 		"ends after it hung":          {slices.Concat(slices.Repeat([]beat{silent}, 61), []beat{absent}), gone},
 	} {
-		var v healthTracker
+		v := newControllerTracker()
 		var got string
 		for i, p := range c.pulses {
 			got = v.observe(time.Unix(1000, 0).Add(time.Duration(i)*checkInterval), p)
 		}
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A fault names the daemon that does not work. Without ovs-vswitchd, ovn-controller is not the one to restart.
+func TestDaemonFaultNamesTheDaemon(t *testing.T) {
+	const absent, crashed, silent, answered = unixctl.Absent, unixctl.Crashed, unixctl.Silent, unixctl.Answered
+	for _, c := range []struct {
+		name                 string
+		vswitchd, controller unixctl.ProbeResult
+		checks               int
+		kind, want           string
+	}{
+		{"both answer", answered, answered, 100, "", ""},
+		{"ovs-vswitchd was killed", crashed, answered, 3, kindVswitchd, "ovs-vswitchd is not running: "},
+		{"ovs-vswitchd hangs", silent, answered, 61, kindVswitchd, "ovs-vswitchd has not answered for 30s: "},
+		{"ovs-vswitchd is busy", silent, answered, 60, "", ""},
+		{"the socket of ovs-vswitchd is elsewhere", absent, answered, 100, "", ""},
+		{"ovn-controller was killed", answered, crashed, 3, kindOVNController, "ovn-controller is not running: "},
+		{"both were killed", crashed, crashed, 3, kindVswitchd, "ovs-vswitchd is not running: "},
+	} {
+		g := &Guard{vswitchdHealth: newVswitchdTracker(), controllerHealth: newControllerTracker()}
+		var got fault
+		for i := range c.checks {
+			got = fault{}
+			if f := g.daemonFault(time.Unix(1000, 0).Add(time.Duration(i)*checkInterval), c.vswitchd, c.controller); f != nil {
+				got = *f
+			}
+		}
+		if got.kind != c.kind || (got.why == "") != (c.want == "") || !strings.HasPrefix(got.why, c.want) {
+			t.Errorf("%s: %+v, want %s %q", c.name, got, c.kind, c.want)
+		}
+	}
+}
+
+// A fault that replaces another one of the same networks counts in its own kind.
+func TestMetricsCountFaultsByKind(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []map[string]fault{
+		{},
+		{world.EveryNetwork: {kindOVNController, "it is not running"}},
+		{world.EveryNetwork: {kindVswitchd, "it is not running"}, "provider": {kindUplink, "no carrier"}},
+	}
+	for i, now := range steps[1:] {
+		m.update(steps[i], now)
+	}
+	for kind, want := range map[string][2]float64{
+		kindOVNController: {1, 0}, kindVswitchd: {1, 1}, kindUplink: {1, 1},
+	} {
+		total, active := testutil.ToFloat64(m.faults.WithLabelValues(kind)), testutil.ToFloat64(m.active.WithLabelValues(kind))
+		if total != want[0] || active != want[1] {
+			t.Errorf("%s: %v detected and %v active, want %v", kind, total, active, want)
 		}
 	}
 }

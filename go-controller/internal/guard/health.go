@@ -10,21 +10,37 @@ import (
 )
 
 const (
-	// downGracePeriod is how long ovn-controller must be gone to count as a fault. A process that its monitor process
-	// restarts at once (ovn-ctl(8)) does not count.
+	// downGracePeriod is how long a daemon must be gone to count as a fault. A process that its monitor process restarts
+	// at once (ovn-ctl(8), ovs-ctl(8)) does not count.
 	downGracePeriod = 750 * time.Millisecond
-	// unresponsiveTimeout is how long ovn-controller may run without answering. A full recomputation in a large cluster
-	// takes seconds, occurs on all gateways at the same time, and does not stop its other thread from answering neighbour
-	// solicitations.
+	// unresponsiveTimeout is how long a daemon may run without answering. A full recomputation of ovn-controller in a
+	// large cluster takes seconds, occurs on all gateways at the same time, and does not stop its other thread from
+	// answering neighbour solicitations. ovs-vswitchd takes seconds to change many flows; if it hangs, its BFD sessions
+	// go down, and the shards move without this report.
 	unresponsiveTimeout = 30 * time.Second
 )
 
-// healthTracker tracks the health of ovn-controller. The zero value has no observations.
+// healthTracker tracks the health of a daemon. It has no observations at first.
 type healthTracker struct {
-	// lastReply is when ovn-controller last answered, lastRunning when it last ran, or else the first check.
+	// daemon is the name of the daemon, kind that of its faults in metrics, and consequence what a fault means.
+	daemon, kind, consequence string
+	// lastReply is when the daemon last answered, lastRunning when it last ran, or else the first check.
 	lastReply, lastRunning time.Time
-	// observed is true if ovn-controller has been observed on this node.
+	// observed is true if the daemon has been observed on this node.
 	observed bool
+}
+
+// newVswitchdTracker returns the tracker of ovs-vswitchd. Without it, ovn-controller keeps the claims of the node: it
+// reads the states of BFD sessions from the database, where they stay as they were.
+func newVswitchdTracker() *healthTracker {
+	return &healthTracker{daemon: "ovs-vswitchd", kind: kindVswitchd,
+		consequence: "the node forwards no new connections"}
+}
+
+// newControllerTracker returns the tracker of ovn-controller.
+func newControllerTracker() *healthTracker {
+	return &healthTracker{daemon: "ovn-controller", kind: kindOVNController,
+		consequence: "IPv6 neighbour solicitations are not answered"}
 }
 
 // observe records a heartbeat and returns the fault, or an empty string.
@@ -36,13 +52,12 @@ func (v *healthTracker) observe(now time.Time, p unixctl.ProbeResult) string {
 		v.lastRunning = now
 	}
 	v.observed = v.observed || p != unixctl.Absent
-	const consequence = ": IPv6 neighbour solicitations are not answered"
 	unresponsive := now.Sub(v.lastReply) >= unresponsiveTimeout
 	switch {
 	case p == unixctl.Silent && unresponsive:
-		return fmt.Sprintf("ovn-controller has not answered for %s", unresponsiveTimeout) + consequence
+		return fmt.Sprintf("%s has not answered for %s: %s", v.daemon, unresponsiveTimeout, v.consequence)
 	case p < unixctl.Silent && v.observed && (unresponsive || now.Sub(v.lastRunning) >= downGracePeriod):
-		return "ovn-controller is not running" + consequence
+		return fmt.Sprintf("%s is not running: %s", v.daemon, v.consequence)
 	}
 	return ""
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // The kinds of faults in metrics.
 const (
 	kindUplink        = "uplink"
 	kindOVNController = "ovn_controller"
+	kindVswitchd      = "ovs_vswitchd"
 )
 
 // metrics count what the guard observes; docs/metrics.md documents them for users.
@@ -28,9 +27,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	const namespace = "ovnkube_slb_guard"
 	m := &metrics{
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "faults_total",
-			Help: "Faults of the gateway that were detected, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+			Help: "Faults of the gateway that were detected, by kind (uplink, ovn_controller, ovs_vswitchd)."}, []string{"kind"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "active_faults",
-			Help: "Active faults of the gateway, by kind (uplink, ovn_controller)."}, []string{"kind"}),
+			Help: "Active faults of the gateway, by kind (uplink, ovn_controller, ovs_vswitchd)."}, []string{"kind"}),
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probes_total",
 			Help: "ARP and ND probes sent for addresses that are to be announced, or are announced."}),
 		answers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_answers_total",
@@ -38,7 +37,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
 			Help: "Announcements of shards that the node's chassis has just claimed: up to three per claim and link."}),
 	}
-	for _, kind := range []string{kindUplink, kindOVNController} {
+	for _, kind := range []string{kindUplink, kindOVNController, kindVswitchd} {
 		m.faults.WithLabelValues(kind)
 		m.active.WithLabelValues(kind)
 	}
@@ -54,16 +53,12 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 // update updates the metrics with the previous and the current faults by network.
-func (m *metrics) update(before, now map[string]string) {
-	count := map[string]float64{kindUplink: 0, kindOVNController: 0}
-	for network := range now {
-		kind := kindUplink
-		if network == world.EveryNetwork {
-			kind = kindOVNController
-		}
-		count[kind]++
-		if _, had := before[network]; !had {
-			m.faults.WithLabelValues(kind).Inc()
+func (m *metrics) update(before, now map[string]fault) {
+	count := map[string]float64{kindUplink: 0, kindOVNController: 0, kindVswitchd: 0}
+	for network, f := range now {
+		count[f.kind]++
+		if before[network].kind != f.kind {
+			m.faults.WithLabelValues(f.kind).Inc()
 		}
 	}
 	for kind, n := range count {
