@@ -77,22 +77,36 @@ func (p *path) whyTunnelsDown(node string) (reason, why, command string) {
 	if why := p.unanswered(node); why != "" {
 		return v1alpha1.ReasonNodeSilent, why, lookAt(node)
 	}
-	return v1alpha1.ExcludedFaulty, p.layout.TunnelsDown[node].Why, printable.Command("ovs-vsctl "+
+	return v1alpha1.ExcludedFaulty, p.layout.TunnelsDown[node].Why + p.sinceLastReport(node), printable.Command("ovs-vsctl "+
 		"--columns=name,options,bfd_status find Interface type=geneve   # on node %s, if it is up; then look at UDP port "+
 		"6081 between the nodes", node)
 }
 
+// freshReport is the age below which the last report of a node shows that it runs. A guard or agent that reports a fault,
+// or whose node is active, renews its Lease every 10 s.
+const freshReport = 15 * time.Second
+
 // unanswered returns why a node may be dead although its kubelet still counts as reporting, as in the first 40 s: no
-// other gateway reaches it. It is empty if nothing shows that.
+// other gateway reaches it, and its last report is not fresh. It is empty if nothing shows that.
 func (p *path) unanswered(node string) string {
 	fault := p.layout.TunnelsDown[node]
 	if !fault.Unanswered {
 		return ""
 	}
-	if t := LastReport(p.objects, node); t != nil {
-		return fmt.Sprintf("%s; its last report is %s old", fault.Why, duration.HumanDuration(max(p.Now.Sub(t.Time), 0)))
+	if t := LastReport(p.objects, node); t != nil && p.Now.Sub(t.Time) < freshReport {
+		return ""
 	}
-	return fault.Why
+	return fault.Why + ": the node or its network may be dead" + p.sinceLastReport(node)
+}
+
+// sinceLastReport returns a clause about the age of the last report of a node that does not answer other gateways. It is
+// empty for other nodes, and if the age is not known.
+func (p *path) sinceLastReport(node string) string {
+	t := LastReport(p.objects, node)
+	if t == nil || !p.layout.TunnelsDown[node].Unanswered {
+		return ""
+	}
+	return fmt.Sprintf("; its last report is %s old", duration.HumanDuration(max(p.Now.Sub(t.Time), 0)))
 }
 
 // Unanswered returns the nodes that may be dead although their kubelets still count as reporting, and why.

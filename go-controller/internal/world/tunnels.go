@@ -27,7 +27,7 @@ func (t *Tunnels) Equal(o *Tunnels) bool {
 
 // TunnelFault is what shows that OVN can't reach a node. Unanswered means that no other gateway that reports reaches
 // it, and that it reports neither that itself, as its guard would soon do if only tunnels were cut, nor a fault: it may
-// be dead.
+// be dead, unless it has reported since.
 type TunnelFault struct {
 	Why        string
 	Unanswered bool
@@ -58,7 +58,7 @@ func TunnelsDown(nodes []*Node, domains []*Domain) map[string]TunnelFault {
 		case v < 2 || 2*v <= others:
 		case v == others && saysNothing:
 			down[n.Name] = TunnelFault{Unanswered: true, Why: fmt.Sprintf("the guards of all %d other gateways report that "+
-				"OVN's tunnel to it is down, and it reports nothing of that: the node or its network may be dead", others)}
+				"OVN's tunnel to it is down, and it reports nothing of that", others)}
 		default:
 			down[n.Name] = TunnelFault{Why: fmt.Sprintf("the guards of %d of %s report that OVN's tunnel to it is down", v,
 				Count(others, "gateway"))}
