@@ -242,7 +242,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 				d.Name)
 			for _, name := range s.Gateways {
 				if fault := p.fault(name, world.EveryNetwork); fault != "" && strings.Contains(c.Message, fault) {
-					link.Command = p.mendFault(name, fault)
+					link.Object, link.Reason, link.Command = name, v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
 				}
 			}
 		}

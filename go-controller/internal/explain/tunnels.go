@@ -74,16 +74,17 @@ func (p *path) whyTunnelsDown(node string) (reason, why, command string) {
 	if fault := p.anyFault(node); fault != "" {
 		return v1alpha1.ExcludedFaulty, fault, p.mendFault(node, fault)
 	}
-	if why := p.unanswered(node); why != "" {
+	if why = p.unanswered(node); why != "" {
 		return v1alpha1.ReasonNodeSilent, why, lookAt(node)
 	}
-	return v1alpha1.ExcludedFaulty, p.layout.TunnelsDown[node].Why + p.sinceLastReport(node), printable.Command("ovs-vsctl "+
+	why = p.layout.TunnelsDown[node].Why + p.sinceLastReport(node)
+	return v1alpha1.ExcludedFaulty, why, printable.Command("ovs-vsctl "+
 		"--columns=name,options,bfd_status find Interface type=geneve   # on node %s, if it is up; then look at UDP port "+
 		"6081 between the nodes", node)
 }
 
-// freshReport is the age below which the last report of a node shows that it runs. A guard or agent that reports a fault,
-// or whose node is active, renews its Lease every 10 s.
+// freshReport is the age below which the last report of a node shows that it runs. A guard or agent that reports a
+// fault, or whose node is active, renews its Lease every 10 s.
 const freshReport = 15 * time.Second
 
 // unanswered returns why a node may be dead although its kubelet still counts as reporting, as in the first 40 s: no
@@ -99,8 +100,8 @@ func (p *path) unanswered(node string) string {
 	return fault.Why + ": the node or its network may be dead" + p.sinceLastReport(node)
 }
 
-// sinceLastReport returns a clause about the age of the last report of a node that does not answer other gateways. It is
-// empty for other nodes, and if the age is not known.
+// sinceLastReport returns a clause about the age of the last report of a node that does not answer other gateways. It
+// is empty for other nodes, and if the age is not known.
 func (p *path) sinceLastReport(node string) string {
 	t := LastReport(p.objects, node)
 	if t == nil || !p.layout.TunnelsDown[node].Unanswered {

@@ -27,7 +27,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// checkInterval is the interval between checks of ovs-vswitchd and ovn-controller. Open vSwitch reports link changes as they happen.
+// checkInterval is the interval between checks of ovs-vswitchd and ovn-controller. Open vSwitch reports link changes
+// as they happen.
 const checkInterval = 500 * time.Millisecond
 
 // Options configure a Guard.

@@ -133,7 +133,8 @@ func TestMetricsCountFaultsByKind(t *testing.T) {
 	for kind, want := range map[string][2]float64{
 		kindOVNController: {1, 0}, kindVswitchd: {1, 1}, kindUplink: {1, 1},
 	} {
-		total, active := testutil.ToFloat64(m.faults.WithLabelValues(kind)), testutil.ToFloat64(m.active.WithLabelValues(kind))
+		total := testutil.ToFloat64(m.faults.WithLabelValues(kind))
+		active := testutil.ToFloat64(m.active.WithLabelValues(kind))
 		if total != want[0] || active != want[1] {
 			t.Errorf("%s: %v detected and %v active, want %v", kind, total, active, want)
 		}

@@ -27,7 +27,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	const namespace = "ovnkube_slb_guard"
 	m := &metrics{
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "faults_total",
-			Help: "Faults of the gateway that were detected, by kind (uplink, ovn_controller, ovs_vswitchd)."}, []string{"kind"}),
+			Help: "Faults of the gateway that were detected, by kind (uplink, ovn_controller, ovs_vswitchd)."},
+			[]string{"kind"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "active_faults",
 			Help: "Active faults of the gateway, by kind (uplink, ovn_controller, ovs_vswitchd)."}, []string{"kind"}),
 		probes: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probes_total",

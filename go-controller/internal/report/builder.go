@@ -76,7 +76,7 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		}
 		switch {
 		case len(state.Rivals) > 0:
-			v.rivals[shard] = rivals{names: strings.Join(state.Rivals, ", "), why: v.whyContested(state.Rivals)}
+			v.rivals[shard] = rivals{names: strings.Join(state.Rivals, ", "), why: v.whyContested(state)}
 		case state.SilentRival != "":
 			v.rivals[shard] = rivals{names: state.SilentRival, silent: true}
 		}

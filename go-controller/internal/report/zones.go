@@ -104,10 +104,11 @@ func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 	return nil
 }
 
-// whyContested returns why the rivals of an active gateway answer, too. An ovn-controller that hangs or is gone never
-// releases what its node has claimed.
-func (v *Builder) whyContested(names []string) string {
-	for _, name := range names {
+// whyContested returns why the rivals of an active gateway answer, too. A fault of one of them, or of the active
+// gateway itself, explains it: an ovn-controller that hangs or is gone never releases what its node has claimed, and
+// neither does one whose ovs-vswitchd no longer updates the states of BFD sessions.
+func (v *Builder) whyContested(state world.ShardState) string {
+	for _, name := range append(slices.Clone(state.Rivals), state.Active) {
 		if node := v.nodes[name]; node != nil && node.Faults[world.EveryNetwork] != "" {
 			return fmt.Sprintf("node %s can't release the address: %s", name, node.Faults[world.EveryNetwork])
 		}

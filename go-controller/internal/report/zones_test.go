@@ -107,6 +107,15 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 		strings.Contains(got.Announced.Message, "UDP port 6081") {
 		t.Fatalf("the ovn-controller of one of two gateways hangs: %+v", got.Announced)
 	}
+	got = status(func(w *world.Snapshot) {
+		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
+		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "n2", Rivals: []string{"n3"}}
+		w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "ovs-vswitchd is not running"}
+	})
+	if got == nil || got.Announced == nil ||
+		!strings.Contains(got.Announced.Message, "node n2 can't release the address: ovs-vswitchd is not running") {
+		t.Fatalf("ovs-vswitchd of the gateway that counts as active does not run: %+v", got.Announced)
+	}
 	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = late, nil })
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonNoActiveGateway {
 		t.Fatalf("no gateway: %+v", got)
