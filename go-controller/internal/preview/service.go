@@ -235,7 +235,9 @@ func (c *ServiceChange) addRemark(was, is *decision, s *world.Service, before ma
 
 // newReleases returns the addresses that wait for the answer of a provider since the edit.
 func newReleases(was, is *ipam.Outcome) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(is.Releases), func(a netip.Addr) bool { return slices.Contains(was.Releases, a) })
+	return slices.DeleteFunc(slices.Clone(is.Releases), func(a netip.Addr) bool {
+		return slices.Contains(was.Releases, a)
+	})
 }
 
 // blameDrain sets why an address has no route, if all nodes that advertised it before drain.
