@@ -4,6 +4,8 @@ package guard
 
 import (
 	"fmt"
+	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +15,11 @@ import (
 
 // observed runs the observation of tunnels on a virtual clock. The sessions may be changed whenever the clock stands.
 type observed struct {
+	standby bool
+
+	mu      sync.Mutex
 	up      map[string]bool
 	unread  bool
-	standby bool
 	reports []string
 }
 
@@ -23,27 +27,55 @@ func (o *observed) run(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	is := &tunnels{
-		read:      func() (map[string]bool, bool) { return o.up, !o.unread },
+		read: func() (map[string]bool, bool) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return maps.Clone(o.up), !o.unread
+		},
 		isGateway: func() bool { return !o.standby },
 		report: func(is *world.Tunnels) {
 			text := "withdrawn"
 			if is != nil {
 				text = fmt.Sprintf("%d %v", is.AllDown, is.Down)
 			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
 			o.reports = append(o.reports, fmt.Sprintf("%s: %s", time.Since(began), text))
 		},
 	}
 	go is.run(t.Context())
 }
 
+// set changes the state of sessions.
+func (o *observed) set(up map[string]bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.up = up
+}
+
+// readable says whether the state of sessions can be read.
+func (o *observed) readable(is bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread = !is
+}
+
+// take returns the reports since the last call.
+func (o *observed) take() []string {
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	reports := o.reports
+	o.reports = nil
+	return reports
+}
+
 // expect fails unless these are the reports since the last call.
 func (o *observed) expect(t *testing.T, want ...string) {
 	t.Helper()
-	synctest.Wait()
-	if fmt.Sprint(o.reports) != fmt.Sprint(want) {
-		t.Errorf("reports %q, want %q", o.reports, want)
+	if reports := o.take(); fmt.Sprint(reports) != fmt.Sprint(want) {
+		t.Errorf("reports %q, want %q", reports, want)
 	}
-	o.reports = nil
 }
 
 // after lets virtual time pass.
@@ -60,18 +92,18 @@ func TestTunnelsAreReportedWhenTheirStateHasSettled(t *testing.T) {
 		after(20 * time.Second)
 		o.expect(t, "10s: 0 []")
 		after(500 * time.Millisecond) // between two checks
-		o.up = map[string]bool{"c2": true, "c3": false, "c4": true}
+		o.set(map[string]bool{"c2": true, "c3": false, "c4": true})
 		after(4 * time.Second)
-		o.up = map[string]bool{"c2": true, "c3": true, "c4": true}
+		o.set(map[string]bool{"c2": true, "c3": true, "c4": true})
 		after(10 * time.Second)
 		o.expect(t)
-		o.up = map[string]bool{"c2": true, "c3": false, "c4": true}
+		o.set(map[string]bool{"c2": true, "c3": false, "c4": true})
 		after(10 * time.Second)
 		o.expect(t, "40s: 0 [c3]")
-		o.up = map[string]bool{"c2": false, "c3": false, "c4": false}
+		o.set(map[string]bool{"c2": false, "c3": false, "c4": false})
 		after(10 * time.Second)
 		o.expect(t, "50s: 3 []")
-		o.up = map[string]bool{"c2": true, "c3": true, "c4": true}
+		o.set(map[string]bool{"c2": true, "c3": true, "c4": true})
 		after(10 * time.Second)
 		o.expect(t, "1m0s: 0 []")
 		after(time.Hour)
@@ -88,23 +120,25 @@ func TestFlappingTunnelsAreReportedRarely(t *testing.T) {
 		o.run(t)
 		after(20 * time.Second)
 		o.expect(t, "10s: 0 []")
-		for range 300 {
-			o.up = map[string]bool{"c2": true, "c3": !o.up["c3"]}
+		for i := range 300 {
+			o.set(map[string]bool{"c2": true, "c3": i%2 == 1})
 			after(time.Second)
 		}
 		o.expect(t)
-		o.up = map[string]bool{}
+		up := map[string]bool{}
 		for i := range 50 {
-			o.up[fmt.Sprintf("n%02d", i)] = true
+			up[fmt.Sprintf("n%02d", i)] = true
 		}
+		o.set(maps.Clone(up))
 		after(10 * time.Second)
 		for i := range 50 {
-			o.up[fmt.Sprintf("n%02d", i)] = i == 0
+			up[fmt.Sprintf("n%02d", i)] = i == 0
+			o.set(maps.Clone(up))
 			after(time.Second)
 		}
 		after(time.Minute)
-		if n := len(o.reports); n < 2 || n > 7 {
-			t.Errorf("%d reports in a minute: %q", n, o.reports)
+		if reports := o.take(); len(reports) < 2 || len(reports) > 7 {
+			t.Errorf("%d reports in a minute: %q", len(reports), reports)
 		}
 	})
 }
@@ -145,17 +179,17 @@ func TestTunnelsThatCannotBeReadAreWithdrawn(t *testing.T) {
 		o.run(t)
 		after(time.Hour)
 		o.expect(t)
-		o.unread = false
+		o.readable(true)
 		after(20 * time.Second)
 		o.expect(t, "1h0m11s: 2 []")
-		o.unread = true
+		o.readable(false)
 		after(29 * time.Second)
-		o.unread = false
+		o.readable(true)
 		after(10 * time.Second)
 		o.expect(t)
-		o.unread = true
+		o.readable(false)
 		after(time.Minute)
-		o.unread = false
+		o.readable(true)
 		after(20 * time.Second)
 		o.expect(t, "1h1m30s: withdrawn", "1h2m10s: 2 []")
 	})
