@@ -220,6 +220,17 @@ func (n Network) choosesMode(ctx context.Context) (bool, error) {
 	return strings.Contains(help, interconnectFlag), nil
 }
 
+// WithoutEgressServices returns why OVN-Kubernetes runs without EgressServices here, and "" if it runs with them. The
+// nft(8) of Debian 12 does not take the rules that it has for them, and ovnkube then ends at once.
+func (Network) WithoutEgressServices(ctx context.Context) string {
+	const rules = "table inet t { map m { type ipv4_addr : ipv4_addr; }\n" +
+		"chain c { type nat hook postrouting priority 100; snat to ip saddr map @m; }\n}\n"
+	if _, err := feed(ctx, rules, "nft", "--check", "-f", "-"); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // KillOVNKube kills all instances of ovnkube at once by SIGKILL. It does nothing if they are dead.
 func (l *Lab) KillOVNKube() error {
 	for _, short := range l.ovnkubeNamespaces() {
@@ -313,6 +324,9 @@ func (l *Lab) runOVNKube(ctx context.Context, short string, flags ...string) err
 		if chooses && short != centralNetns {
 			args = append(args, "--zone="+short)
 		}
+	}
+	if network.WithoutEgressServices(ctx) == "" {
+		args = append(args, "--enable-egress-service")
 	}
 	if err := os.Remove(l.path(short, endsName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
