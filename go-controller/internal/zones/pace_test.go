@@ -3,101 +3,16 @@
 package zones
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
 )
-
-// loadKinds reads the kinds once, outside of all bubbles.
-var loadKinds = sync.OnceValues(func() (apiserver.Kinds, error) {
-	return apiserver.LoadKinds("../../../dist/manifests/crds")
-})
-
-// publishing is a Publisher that a runner drives, with an API server.
-type publishing struct {
-	runner  *loop.Runner
-	p       *Publisher
-	clients *kube.Clients
-	drifted func()
-	// written is how many bytes were sent to the API server of the ServicePlans of namespace wide.
-	written atomic.Int64
-	next    http.RoundTripper
-}
-
-func (b *publishing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.URL.Path, "/serviceplans/wide.") && r.Method == http.MethodPut {
-		b.written.Add(r.ContentLength)
-	}
-	return b.next.RoundTrip(r)
-}
-
-// withPublisher calls f in a bubble.
-func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
-	t.Helper()
-	kinds, err := loadKinds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		server, err := apiserver.New(kinds)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := &publishing{drifted: func() { t.Error("drift") }}
-		config := server.Client("controller").Config()
-		b.next, config.Transport = config.Transport, b
-		clients, err := kube.NewClients(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.clients = clients
-		b.p = New(Options{Clients: clients, Drifted: func() { b.drifted() }})
-		b.p.pace = newPace(paceRate/scale, paceBurst/scale)
-		b.runner = loop.New(b.p, loop.Options{NamespaceBatch: 200})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			if err := b.p.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		running.Go(func() { b.runner.Run(ctx) })
-		<-b.p.Synced()
-		b.runner.Set(&plan.Topology{}, nil, nil)
-		f(t, b)
-		cancel()
-		running.Wait()
-	})
-}
-
-// published returns the plan of a Service that is published after what need not wait, nil if there is none.
-func (b *publishing) published(key world.Key) *v1alpha1.ServicePlanSpec {
-	<-time.After(10 * time.Millisecond) // a write takes 1 ms
-	synctest.Wait()
-	b.p.mu.Lock()
-	defer b.p.mu.Unlock()
-	if o := b.p.objects[Name(key)]; o != nil {
-		return &o.Spec
-	}
-	return nil
-}
 
 // scale is how much smaller plans and figures are in these tests. A large plan has large backends and 1.2 MB / scale.
 const (
@@ -244,126 +159,6 @@ func TestDeletionIsNotPaced(t *testing.T) {
 		<-time.After(services * time.Second)
 		if b.published(one) == nil {
 			t.Error("a Service waits for those that are gone")
-		}
-	})
-}
-
-// watch counts how often a ServicePlan appears with an address that another one has, until stop returns the number.
-func (b *publishing) watch(t *testing.T) (stop func() int) {
-	ctx, cancel := context.WithCancel(t.Context())
-	holders, twice := map[string]string{}, 0
-	informer := kube.NewPlanInformer(b.clients, func(old, now *v1alpha1.ServicePlan) {
-		if old != nil {
-			maps.DeleteFunc(holders, func(_, name string) bool { return name == old.Name })
-		}
-		if now == nil {
-			return
-		}
-		for _, v := range now.Spec.VIPs {
-			if holders[v.Address] != "" {
-				twice++
-			}
-			holders[v.Address] = now.Name
-		}
-	})
-	var running sync.WaitGroup
-	running.Go(func() { informer.RunWithContext(ctx) })
-	if !kube.WaitForInformer(ctx, informer) {
-		t.Error("the ServicePlans can't be read")
-	}
-	return func() int {
-		cancel()
-		running.Wait()
-		return twice
-	}
-}
-
-// Two plans must not have the same address and port at the same time: a zone would send the clients of one Service to
-// the backends of the other. A tenant deletes so many Services that some have to wait, and each address goes to a
-// Service of another namespace.
-func TestAddressIsNeverPublishedTwice(t *testing.T) {
-	withPublisher(t, func(t *testing.T, b *publishing) {
-		const services = 250 // more than are written together
-		had := plans("wide", services, 1, 0)
-		b.runner.Change(had)
-		<-time.After(time.Second)
-		changes := map[world.Key]*plan.Service{}
-		for key, p := range had {
-			changes[key] = nil
-			next := *p
-			next.Key = world.Key{Namespace: "of-" + key.Name, Name: "web"}
-			changes[next.Key] = &next
-		}
-		twice := b.watch(t)
-		b.runner.Change(changes)
-		<-time.After(time.Minute)
-		for key, want := range changes {
-			if s := b.published(key); (s == nil) != (want == nil) {
-				t.Errorf("%s is published: %t, want %t", key, s != nil, want != nil)
-			}
-			if got := b.runner.Result(key); want != nil && (got == nil || got.Err != nil || got.Postponed) {
-				t.Errorf("result of %s: %+v", key, got)
-			}
-		}
-		if n := twice(); n > 0 {
-			t.Errorf("%d addresses were published twice", n)
-		}
-	})
-}
-
-// Services that exchange their addresses are published again, although each waits for another one.
-func TestExchangedAddressesArePublished(t *testing.T) {
-	withPublisher(t, func(t *testing.T, b *publishing) {
-		const services = 3
-		had := plans("wide", services, 1, 0)
-		b.runner.Change(had)
-		<-time.After(time.Second)
-		twice := b.watch(t)
-		changes := map[world.Key]*plan.Service{}
-		for i := range services {
-			key := world.Key{Namespace: "wide", Name: fmt.Sprintf("web-%d", i)}
-			next := *had[world.Key{Namespace: "wide", Name: fmt.Sprintf("web-%d", (i+1)%services)}]
-			next.Key = key
-			changes[key] = &next
-		}
-		b.runner.Change(changes)
-		<-time.After(time.Second)
-		for key, want := range changes {
-			if s := b.published(key); s == nil || s.VIPs[0].Address != want.VIPs[0].Addr.String() {
-				t.Errorf("%s is not published with its new address", key)
-			}
-		}
-		if n := twice(); n > 0 {
-			t.Errorf("%d addresses were published twice", n)
-		}
-	})
-}
-
-// A controller was killed before it deleted the plan of a Service that was deleted. The Service that gets the address
-// is published once that plan is pruned.
-func TestAddressOfAnUnprunedPlanIsNotPublished(t *testing.T) {
-	withPublisher(t, func(t *testing.T, b *publishing) {
-		b.drifted = func() {} // the first Prune is over
-		gone := plans("wide", 1, 1, 0)[world.Key{Namespace: "wide", Name: "web-0"}]
-		if _, err := b.clients.Plans.Create(t.Context(), &v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{
-			Name: Name(gone.Key)}, Spec: Encode(gone, nil)}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		b.published(gone.Key)
-		twice := b.watch(t)
-		next := *gone
-		next.Key = world.Key{Namespace: "other", Name: "web"}
-		b.runner.Change(map[world.Key]*plan.Service{next.Key: &next})
-		if b.published(next.Key) != nil {
-			t.Error("two plans have the address")
-		}
-		b.runner.Resync()
-		<-time.After(time.Second)
-		if b.published(gone.Key) != nil || b.published(next.Key) == nil {
-			t.Error("the plan is not published after the other one was pruned")
-		}
-		if n := twice(); n > 0 {
-			t.Errorf("%d addresses were published twice", n)
 		}
 	})
 }

@@ -4,15 +4,12 @@ package convert
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -88,102 +85,6 @@ func Ours(s *corev1.Service, o Options) bool {
 		return o.DefaultClass
 	}
 	return *s.Spec.LoadBalancerClass == v1alpha1.LoadBalancerClass || slices.Contains(o.Classes, *s.Spec.LoadBalancerClass)
-}
-
-// Assigned returns the addresses in the status of a Service, in their order.
-func Assigned(s *corev1.Service) []netip.Addr {
-	var addrs []netip.Addr
-	for _, ingress := range s.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(ingress.IP); err == nil {
-			addrs = append(addrs, a.Unmap())
-		}
-	}
-	return addrs
-}
-
-// AssignedHosts returns the host names in the status of a Service that stand there without an address, in their order.
-func AssignedHosts(s *corev1.Service) []string {
-	var hosts []string
-	for _, ingress := range s.Status.LoadBalancer.Ingress {
-		if ingress.Hostname != "" && ingress.IP == "" {
-			hosts = append(hosts, ingress.Hostname)
-		}
-	}
-	return hosts
-}
-
-// contested reports whether the status shows that an address is withheld because another host answers for it, or that
-// one was before nothing announced it: then Announced has another reason, and only Allocated that one.
-func contested(s *corev1.Service) bool {
-	conflicts := func(c *metav1.Condition) bool { return c != nil && c.Reason == v1alpha1.ReasonAddressConflict }
-	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-	return announced != nil && announced.Status == metav1.ConditionFalse && (conflicts(announced) ||
-		conflicts(meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)))
-}
-
-// Given returns the addresses that we allocated according to the status of a Service. A user who may write Services but
-// not their status cannot forge them.
-func Given(s *corev1.Service) []netip.Addr {
-	addrs, _ := listed(s, v1alpha1.ConditionAllocated)
-	return addrs
-}
-
-// fromPool returns those of the addresses that we allocated that come from a pool according to the status.
-func fromPool(s *corev1.Service, pool string) []netip.Addr {
-	var from []netip.Addr
-	addrs, pools := listed(s, v1alpha1.ConditionAllocated)
-	for i, a := range addrs {
-		if pools[i] == pool {
-			from = append(from, a)
-		}
-	}
-	return from
-}
-
-// HeldExternalIPs returns the addresses of spec.externalIPs that a Service holds according to its status.
-func HeldExternalIPs(s *corev1.Service) []netip.Addr {
-	addrs, _ := listed(s, v1alpha1.ConditionExternalIPs)
-	return addrs
-}
-
-// listed returns the addresses, separated by ", ", at the beginning of the message of a condition that is True, and for
-// each the name of its pool, which may follow it or, if it is that of all, the last one; otherwise it is empty.
-func listed(s *corev1.Service, condition string) (addrs []netip.Addr, pools []string) {
-	c := meta.FindStatusCondition(s.Status.Conditions, condition)
-	if c == nil || c.Status != metav1.ConditionTrue {
-		return nil, nil
-	}
-	for rest, more := c.Message, true; more; {
-		word, after := untilAny(rest, ",; ")
-		a, err := netip.ParseAddr(word)
-		if err != nil {
-			break
-		}
-		pool := ""
-		if named, ok := strings.CutPrefix(after, FromPool); ok {
-			pool, after = untilAny(named, ",; ")
-		}
-		addrs, pools = append(addrs, a.Unmap()), append(pools, pool)
-		rest, more = strings.CutPrefix(after, ", ")
-	}
-	if n := len(pools) - 1; n > 0 && strings.Join(pools[:n], "") == "" {
-		for i := range pools {
-			pools[i] = pools[n]
-		}
-	}
-	return addrs, pools
-}
-
-// FromPool precedes the name of the pool behind an address, or behind several addresses of one pool, in the message of
-// ConditionAllocated.
-const FromPool = " from pool "
-
-// untilAny divides a text before the first of some characters.
-func untilAny(text, characters string) (before, after string) {
-	if at := strings.IndexAny(text, characters); at >= 0 {
-		return text[:at], text[at:]
-	}
-	return text, ""
 }
 
 // families returns the families in spec.ipFamilies. For API servers before dual stack, and for objects written by hand,
@@ -275,90 +176,6 @@ type setting struct{ field, value string }
 
 func annotationField(name string) string { return fmt.Sprintf("metadata.annotations[%s]", name) }
 
-// annotation returns a setting from our annotation or else, if enabled, from MetalLB's.
-func (r *serviceReader) annotation(ours string, metallb ...string) (setting, bool) {
-	names := []string{ours}
-	if r.options.MetalLBAnnotations {
-		names = append(names, metallb...)
-	}
-	for _, name := range names {
-		if value := strings.TrimSpace(r.service.Annotations[name]); value != "" {
-			return setting{annotationField(name), value}, true
-		}
-	}
-	return setting{}, false
-}
-
-func (r *serviceReader) readRequests() {
-	if pool, ok := r.annotation(v1alpha1.AnnotationAddressPool,
-		v1alpha1.AnnotationMetalLBAddressPool, v1alpha1.AnnotationMetalLBLegacyAddressPool); ok {
-		// No pool has a name that is truncated.
-		r.out.RequestedPool, r.out.PoolRequestedBy = Truncate(pool.value, maxForeignText), pool.field
-		r.out.FromRequested = fromPool(r.service, r.out.RequestedPool)
-	}
-	if key, ok := r.annotation(v1alpha1.AnnotationAllowSharedIP,
-		v1alpha1.AnnotationMetalLBAllowSharedIP, v1alpha1.AnnotationMetalLBLegacyAllowSharedIP); ok {
-		r.out.SharingKey = shortKey(key.value)
-	}
-	r.readAddresses()
-}
-
-// shortKey returns a key that is equal for equal keys only. It has at most maxForeignText bytes: a pass looks each key
-// up as often as its Services have ports.
-func shortKey(key string) string {
-	if len(key) <= maxForeignText {
-		return key
-	}
-	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(key)))
-}
-
-// readAddresses reads the requested addresses.
-func (r *serviceReader) readAddresses() {
-	request, annotated := r.annotation(v1alpha1.AnnotationLoadBalancerIPs,
-		v1alpha1.AnnotationMetalLBLoadBalancerIPs, v1alpha1.AnnotationMetalLBLegacyLoadBalancerIPs)
-	if annotated {
-		r.out.Requested, r.out.RequestedBy = r.requested(request), request.field
-	}
-	field := setting{"spec.loadBalancerIP", r.service.Spec.LoadBalancerIP}
-	if field.value == "" {
-		return
-	}
-	addrs := r.requested(field)
-	switch {
-	case !annotated:
-		r.out.Requested, r.out.RequestedBy = addrs, field.field
-	case addrs != nil && r.out.Requested != nil && !sameAddrs(addrs, r.out.Requested):
-		r.problem("%s: %q asks for other addresses than %s: %q; keep one of them",
-			field.field, field.value, request.field, request.value)
-	}
-}
-
-// requested parses a comma-separated list of addresses of the Service's families, at most one per family. It returns
-// nil and adds a problem if the list is invalid.
-func (r *serviceReader) requested(s setting) []netip.Addr {
-	var addrs []netip.Addr
-	for text := range strings.SplitSeq(s.value, ",") {
-		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		switch {
-		case err != nil:
-			r.problem("%s: %q is not an IP address", s.field, strings.TrimSpace(text))
-			return nil
-		case a.Zone() != "" || a.Is4In6():
-			r.problem("%s: %q is neither a plain IPv4 nor a plain IPv6 address", s.field, strings.TrimSpace(text))
-			return nil
-		case !slices.Contains(r.out.Families, world.FamilyOf(a)):
-			r.problem("%s: %q is an %s address, but the Service has the families %v (spec.ipFamilies)",
-				s.field, a, world.FamilyOf(a), r.out.Families)
-			return nil
-		case slices.ContainsFunc(addrs, func(b netip.Addr) bool { return world.FamilyOf(a) == world.FamilyOf(b) }):
-			r.problem("%s: %q has more than one %s address", s.field, s.value, world.FamilyOf(a))
-			return nil
-		}
-		addrs = append(addrs, a)
-	}
-	return addrs
-}
-
 // readKeepConnections reads the annotation. Another value than true or false keeps connections, and is a limit.
 func (r *serviceReader) readKeepConnections() {
 	keep, wrong := KeepConnections(r.service)
@@ -379,12 +196,6 @@ func KeepConnections(s *corev1.Service) (keep bool, wrong string) {
 		return true, fmt.Sprintf("%s: %q is neither true nor false: connections are kept",
 			annotationField(v1alpha1.AnnotationKeepConnections), Truncate(value, maxForeignText))
 	}
-}
-
-func sameAddrs(a, b []netip.Addr) bool {
-	return slices.Equal(
-		slices.SortedFunc(slices.Values(a), netip.Addr.Compare),
-		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
 }
 
 // readLimits adds a limit for each field that is only partly supported, if that does no harm to the user.
