@@ -77,23 +77,15 @@ func TestHostOfAnAddressIsInTheLocalnetPort(t *testing.T) {
 // host sends it back. Neither source ranges nor the ports of Services are bypassed.
 func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 	t.Parallel()
-	nb, sb := serve(t, schema), serve(t, southboundSchema)
-	nb.clusterRows(t)
-	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router",
-		"addresses=router")
-	sb.sbctl(t, "init")
-	translate(t, nb, sb)
+	nb, sb := clusterWithNorthd(t)
 	d, _ := dial(t, nb)
 	configure(t, d, topology(1))
 	anchor, other, none := translated(service(1, 1, "10.244.1.10")), translated(service(2, 1, "10.244.1.10")),
 		service(3, 1, "10.244.1.10")
 	other.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24")}
 	apply(t, d, anchor, other, none)
-	for i := range 3 {
-		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
-	}
 	nb.sync(t)
-	mac := strings.TrimSpace(nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-0-ext"))
+	mac := nb.mac(t, "slb-lan-0-ext")
 	const client, host, served = "02:00:00:00:00:99", "the host", "a backend"
 	for _, c := range []struct {
 		what, from, dst string

@@ -130,9 +130,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 		nb.bridgePort(t, n.name)
 	}
 	sb.sbctl(t, "init")
-	for i := range 3 {
-		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
-	}
+	sb.addChassis(t)
 	translate(t, nb, sb)
 	d, _ := dial(t, nb)
 	configure(t, d, sharedTopology())
@@ -140,7 +138,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.9/32")}
 	apply(t, d, service(1, 2, "10.244.1.10", "fd00:10:244:2::10"), restricted)
 	nb.sync(t)
-	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
+	address := nb.mac(t, "slb-lan-1-ext")
 	for _, c := range []struct {
 		what, packet string
 		to           string // empty if the packet is dropped
@@ -174,9 +172,7 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 	nb, sb := zone(t, "n2")
 	nb.externalSwitches(t, "n2")
 	nb.bridgePort(t, "n2")
-	for i := range 3 {
-		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
-	}
+	sb.addChassis(t)
 	translate(t, nb, sb)
 	f := zoneTopology("n2", "c2")
 	f.Domains[0].VLAN = 0
@@ -193,7 +189,7 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 	restricted.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.8/32")}
 	apply(t, d, restricted)
 	nb.sync(t)
-	address := nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name=slb-lan-1-ext")
+	address := nb.mac(t, "slb-lan-1-ext")
 	for _, c := range []struct {
 		what, dst, packet string
 		accepted          bool

@@ -9,6 +9,33 @@ import (
 	"testing"
 )
 
+// clusterWithNorthd starts the databases of a cluster with three chassis, and a real northd between them.
+func clusterWithNorthd(t *testing.T) (nb, sb *server) {
+	t.Helper()
+	nb, sb = serve(t, schema), serve(t, southboundSchema)
+	nb.clusterRows(t)
+	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router",
+		"addresses=router")
+	sb.sbctl(t, "init")
+	sb.addChassis(t)
+	translate(t, nb, sb)
+	return nb, sb
+}
+
+// addChassis adds three chassis.
+func (s *server) addChassis(t *testing.T) {
+	t.Helper()
+	for i := range 3 {
+		s.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
+	}
+}
+
+// mac returns the MAC address of a router's port.
+func (s *server) mac(t *testing.T, port string) string {
+	t.Helper()
+	return s.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
+}
+
 // trace returns how a real northd processes packets from a port of a router or switch.
 func (s *server) trace(t *testing.T, datapath, packet string) string {
 	t.Helper()
@@ -22,27 +49,16 @@ var dropped = regexp.MustCompile(`(drop;|no match \(implicit drop\)|/\* drop \*/
 // serves. All others are dropped, and none loops.
 func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 	t.Parallel()
-	nb, sb := serve(t, schema), serve(t, southboundSchema)
-	nb.clusterRows(t)
-	nb.nbctl(t, "set", "Logical_Switch_Port", "jtor-ovn_cluster_router", "options:router-port=rtoj-ovn_cluster_router",
-		"addresses=router")
-	sb.sbctl(t, "init")
-	translate(t, nb, sb)
+	nb, sb := clusterWithNorthd(t)
 	d, _ := dial(t, nb)
 	configure(t, d, topology(1))
 	apply(t, d, onHost(service(1, 1, "10.244.1.10", "fd00:10:244:2::10")))
-	for i := range 3 {
-		sb.sbctl(t, "chassis-add", fmt.Sprintf("c%d", i+1), "geneve", fmt.Sprintf("127.0.0.%d", i+1))
-	}
 	nb.sync(t)
-	mac := func(port string) string {
-		return nb.nbctl(t, "--bare", "--columns=mac", "find", "Logical_Router_Port", "name="+port)
-	}
-	join := fmt.Sprintf(`inport == "join-slb-lan-0" && eth.src == %s && eth.dst == %s`, mac("slb-lan-0-join"),
-		mac("rtoj-ovn_cluster_router"))
-	pods := fmt.Sprintf(`inport == "rtos-n2" && eth.dst == %s`, mac("rtos-n2"))
+	join := fmt.Sprintf(`inport == "join-slb-lan-0" && eth.src == %s && eth.dst == %s`, nb.mac(t, "slb-lan-0-join"),
+		nb.mac(t, "rtoj-ovn_cluster_router"))
+	pods := fmt.Sprintf(`inport == "rtos-n2" && eth.dst == %s`, nb.mac(t, "rtos-n2"))
 	segment := fmt.Sprintf(`inport == "slb-lan-localnet" && eth.src == 02:00:00:00:00:99 && eth.dst == %s`,
-		mac("slb-lan-0-ext"))
+		nb.mac(t, "slb-lan-0-ext"))
 	pod, host, pod6 := "240.1.10.0", "240.2.0.0", "fd3e:5b1c:2::10:0"
 	for _, c := range []struct {
 		what, datapath, from, src, dst string
