@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -49,9 +48,8 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	perSecond := flags.Int("flood-rate", 10_000, "SYNs per second")
 	var network lab.Network
 	network.AddFlags(flags)
-	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
-	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
-	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
+	var build lab.Build
+	build.AddFlags(flags)
 	file := flags.String("out", "_output/bench/datapath.json", "file for the figures")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -68,19 +66,17 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 			return fmt.Errorf("--sections %q: want some of %s", *only, strings.Join(sectionNames(), ","))
 		}
 	}
-	for _, p := range []*string{program, helper, manifests} {
-		if *p, err = filepath.Abs(*p); err != nil {
-			return err
-		}
+	if err := build.Resolve(); err != nil {
+		return err
 	}
 	r := report{CPUs: runtime.NumCPU(), Seconds: duration.Seconds(), Rounds: *rounds}
 	results, err := subject.Keep(*file, &r)
 	if err != nil {
 		return err
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, network: network, progress: progress,
+	s, err := start(ctx, site{build: build, network: network, progress: progress,
 		duration: *duration, rounds: *rounds, floodCount: *syns, floodRate: *perSecond, out: out, report: &r,
-		save: results.Save}, *helper)
+		save: results.Save})
 	if err != nil {
 		return err
 	}

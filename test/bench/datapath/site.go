@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +102,7 @@ const (
 
 // site is a lab with the controller and the Services.
 type site struct {
-	program, manifests    string
+	build                 lab.Build
 	network               lab.Network
 	duration              time.Duration
 	rounds                int
@@ -122,37 +121,21 @@ type site struct {
 	others []string
 }
 
-func start(ctx context.Context, s site, helper string) (_ *site, err error) {
-	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("dp%d", os.Getpid()%1_000_000), Nodes: 2, Binary: helper,
-		Network: s.network, Progress: s.progress})
-	if err != nil {
-		return nil, err
+func start(ctx context.Context, s site) (*site, error) {
+	role := func(n lab.Node) string {
+		if n.Name == gateway {
+			return "datapath=gateway"
+		}
+		return "datapath=elsewhere"
 	}
-	if err := s.install(ctx); err != nil {
-		return nil, fmt.Errorf("%w; the lab stays: remove it with `lab --name %s down`", err, s.lab.Name)
-	}
-	return &s, nil
+	return &s, lab.UpInstalled(ctx, lab.Config{Name: fmt.Sprintf("dp%d", os.Getpid()%1_000_000), Nodes: 2,
+		Network: s.network, Progress: s.progress}, s.build, role, s.deploy)
 }
 
-func (s *site) install(ctx context.Context) (err error) {
+// deploy creates the domain, the pods and the Services in a lab.
+func (s *site) deploy(ctx context.Context, l *lab.Lab) (err error) {
+	s.lab = l
 	if s.client, err = s.lab.Client(); err != nil {
-		return err
-	}
-	for node, role := range map[string]string{gateway: "gateway", elsewhere: "elsewhere"} {
-		if _, err := s.lab.Kubectl(ctx, "", "label", "node", node, "datapath="+role); err != nil {
-			return err
-		}
-	}
-	if err := s.lab.Install(ctx, s.manifests, s.program); err != nil {
-		return err
-	}
-	if s.lab.Network().Zones() {
-		agents := filepath.Join(s.manifests, "../components/interconnect/rbac.yaml")
-		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", agents); err != nil {
-			return err
-		}
-	}
-	if err := s.lab.StartGuards(ctx, s.program); err != nil {
 		return err
 	}
 	objects := s.lab.Network().OnSegment(baseObjects) + fmt.Sprintf(deployment, here, 6, "gateway") +

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,9 +50,8 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	detect := flags.Duration("detect-interval", 200*time.Millisecond, "spec.failover.detectInterval of the domain")
 	var network lab.Network
 	network.AddFlags(flags)
-	program := flags.String("controller", "_output/bin/ovnkube-slb", "the program to measure")
-	helper := flags.String("lab", "_output/bin/lab", "the lab's program")
-	manifests := flags.String("manifests", "dist/manifests/base", "the kustomization to install")
+	var build lab.Build
+	build.AddFlags(flags)
 	file := flags.String("out", "_output/bench/failover.json", "file for the figures; the chart is next to it")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -74,19 +72,16 @@ func benchmark(ctx context.Context, args []string, out, progress io.Writer) (err
 	if len(events) == 0 {
 		return fmt.Errorf("--events %q: want some of %s", *only, strings.Join(names(), ","))
 	}
-	paths := []*string{program, helper, manifests}
-	for _, p := range paths {
-		if *p, err = filepath.Abs(*p); err != nil {
-			return err
-		}
+	if err := build.Resolve(); err != nil {
+		return err
 	}
 	r := report{Repeats: *repeats, Nodes: *nodes, DetectMS: detect.Milliseconds()}
 	results, err := subject.Keep(*file, &r)
 	if err != nil {
 		return err
 	}
-	s, err := start(ctx, site{program: *program, manifests: *manifests, nodes: *nodes, network: network, detect: *detect,
-		progress: progress}, *helper)
+	s, err := start(ctx, site{build: build, nodes: *nodes, network: network, detect: *detect,
+		progress: progress})
 	if err != nil {
 		return err
 	}

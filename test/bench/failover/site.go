@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -45,9 +44,9 @@ const (
 	often, seldom = 50 * time.Millisecond, time.Second
 )
 
-// ground is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
+// baseObjects is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
 // that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
-const ground = `
+const baseObjects = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: public}
@@ -92,11 +91,11 @@ spec:
 
 // site is a lab with the controller, six pods and a Service that selects them.
 type site struct {
-	program, manifests string
-	nodes              int
-	network            lab.Network
-	detect             time.Duration
-	progress           io.Writer
+	build    lab.Build
+	nodes    int
+	network  lab.Network
+	detect   time.Duration
+	progress io.Writer
 
 	lab    *lab.Lab
 	client kubernetes.Interface
@@ -105,44 +104,24 @@ type site struct {
 	source uint16 // the next source port of clients
 }
 
-func start(ctx context.Context, s site, helper string) (_ *site, err error) {
-	s.lab, err = lab.Up(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes, Binary: helper,
-		Network: s.network, Progress: s.progress})
-	if err != nil {
-		return nil, err
+func start(ctx context.Context, s site) (*site, error) {
+	role := func(n lab.Node) string {
+		if n.Index > gateways {
+			return "failover=backend"
+		}
+		return "failover=gateway"
 	}
-	if err := s.install(ctx); err != nil {
-		return nil, fmt.Errorf("%w; the lab stays: remove it with `lab --name %s down`", err, s.lab.Name)
-	}
-	return &s, nil
+	return &s, lab.UpInstalled(ctx, lab.Config{Name: fmt.Sprintf("fo%d", os.Getpid()%1_000_000), Nodes: s.nodes,
+		Network: s.network, Progress: s.progress}, s.build, role, s.deploy)
 }
 
-func (s *site) install(ctx context.Context) (err error) {
+// deploy creates the domain, the pods and Service web in a lab.
+func (s *site) deploy(ctx context.Context, l *lab.Lab) (err error) {
+	s.lab = l
 	if s.client, err = s.lab.Client(); err != nil {
 		return err
 	}
-	for _, n := range s.lab.Nodes {
-		role := "gateway"
-		if n.Index > gateways {
-			role = "backend"
-		}
-		if _, err := s.lab.Kubectl(ctx, "", "label", "node", n.Name, "failover="+role); err != nil {
-			return err
-		}
-	}
-	if err := s.lab.Install(ctx, s.manifests, s.program); err != nil {
-		return err
-	}
-	if s.lab.Network().Zones() {
-		agents := filepath.Join(s.manifests, "../components/interconnect/rbac.yaml")
-		if _, err := s.lab.Kubectl(ctx, "", "apply", "-f", agents); err != nil {
-			return err
-		}
-	}
-	if err := s.lab.StartGuards(ctx, s.program); err != nil {
-		return err
-	}
-	objects := strings.ReplaceAll(s.lab.Network().OnSegment(ground), "DETECT", s.detect.String())
+	objects := strings.ReplaceAll(s.lab.Network().OnSegment(baseObjects), "DETECT", s.detect.String())
 	if _, err := s.lab.Kubectl(ctx, objects, "apply", "-f", "-"); err != nil {
 		return err
 	}
