@@ -54,7 +54,7 @@ func (st *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missi
 		}) {
 			others = append(others, key)
 		}
-		work += st.planned[key].demand.Work()
+		work += st.inputs[key].demand.Work()
 	}
 	for _, key := range others {
 		if missing = missing || !amended(key, func() bool { return st.Amend(d, key, changes[key]) }); missing {
@@ -119,7 +119,7 @@ func (st *State) leastWorkFirst(changes map[world.Key]world.Change) []world.Key 
 	keys := make([]world.Key, 0, len(changes))
 	for key := range changes {
 		keys = append(keys, key)
-		work[key.Namespace] += st.planned[key].demand.Work()
+		work[key.Namespace] += st.inputs[key].demand.Work()
 	}
 	slices.SortFunc(keys, func(a, b world.Key) int {
 		return cmp.Or(cmp.Compare(work[a.Namespace], work[b.Namespace]), a.Compare(b))
@@ -175,7 +175,7 @@ func (st *State) amend(d *Decision, key world.Key, c world.Change) bool {
 // follows contains everything. What takes or frees an address must wait for it, because a missing change may have an
 // older claim to the address.
 func (st *State) replansOnly(key world.Key, c world.Change) bool {
-	return !c.SpecChanged && c.Was != nil && c.Is != nil && st.planned[key].from == c.Was
+	return !c.SpecChanged && c.Was != nil && c.Is != nil && st.inputs[key].from == c.Was
 }
 
 // change amends the decision after a change of the endpoints or of the status. It changes nothing if the effect would
@@ -198,12 +198,12 @@ func (st *State) change(d *Decision, key world.Key, c world.Change, least effect
 // replan plans a Service anew after a change that affects no other one, unless the change of its demand does. It
 // changes nothing if the effect would be less than that.
 func (st *State) replan(d *Decision, s *world.Service, least effect) effect {
-	last := st.planned[s.Key]
-	demand, excess, e := st.demand(d, s), last.excess(), complete
+	last := st.inputs[s.Key]
+	demand, excess, e := st.demand(d, s), st.lastExcess(s.Key), complete
 	if demand != last.demand {
 		var ok bool
 		if excess, ok = d.budget.Replace(s.Key.Namespace, last.demand, demand); !ok {
-			if least == complete || last.excess().Limit != plan.NoLimit {
+			if least == complete || st.lastExcess(s.Key).Limit != plan.NoLimit {
 				return none
 			}
 			if excess, ok = d.budget.Advance(s.Key.Namespace, last.demand, demand); !ok {
@@ -253,11 +253,11 @@ func (st *State) remove(d *Decision, s *world.Service) bool {
 	if anchored {
 		st.computeTopology(d)
 	}
-	if _, ok := d.budget.Replace(s.Key.Namespace, st.planned[s.Key].demand, plan.Demand{}); !ok {
+	if _, ok := d.budget.Replace(s.Key.Namespace, st.inputs[s.Key].demand, plan.Demand{}); !ok {
 		return false
 	}
 	delete(st.overlay.grants, s.Key)
-	delete(st.planned, s.Key)
+	delete(st.inputs, s.Key)
 	delete(st.probing.held, s.Key)
 	delete(d.Plans, s.Key)
 	return true

@@ -84,10 +84,10 @@ func (o *overlay) clone() overlay {
 // same compares an amended decision with a full one, and returns the state after that.
 func same(t *testing.T, w *world.Snapshot, m *State, got *Decision) State {
 	t.Helper()
-	twin := State{overlay: m.overlay.clone(), probing: m.probing, planned: map[world.Key]plannedService{}}
+	twin := State{overlay: m.overlay.clone(), probing: m.probing, inputs: map[world.Key]planInputs{}}
 	twin.probing.requests = maps.Clone(m.probing.requests)
-	for key, p := range m.planned {
-		twin.planned[key] = plannedService{vips: p.vips} // they may have been announced
+	for key, in := range m.inputs {
+		twin.inputs[key] = planInputs{vips: in.vips} // they may have been announced
 	}
 	want := twin.Decide(w)
 	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()}

@@ -23,7 +23,10 @@ type Decision struct {
 	Placements   *place.Placements
 	Topology     *plan.Topology
 	Reachability *plan.Reachability
-	Plans        map[world.Key]*plan.Service
+	// Plans has the plan of each Service that has one. It is the only place with the plans of a decision, and amendments
+	// change it. An equal plan keeps its pointer, so that the pointer is the generation of a plan: another pointer is
+	// another plan.
+	Plans map[world.Key]*plan.Service
 	// Egress are the hosts that get the replies to connections that pods open, by address of Services.
 	Egress map[netip.Addr]Egress
 	// Later are the changes of endpoints that the plans do not contain, because they need much work. AmendAll applies
@@ -49,8 +52,9 @@ type Decision struct {
 type State struct {
 	// overlay is what the statuses of objects do not show yet.
 	overlay overlay
-	// planned holds the plans of the last pass and their inputs.
-	planned map[world.Key]plannedService
+	// plans is Plans of the last decision, the same map, and inputs has what each of its plans was computed from.
+	plans  map[world.Key]*plan.Service
+	inputs map[world.Key]planInputs
 	// reachability is that of the last pass. The pointer stays the same as long as the value is equal.
 	reachability *plan.Reachability
 	// probing tracks the new addresses that guards are asked to probe.
@@ -58,20 +62,20 @@ type State struct {
 	refreshes refreshes
 }
 
-type plannedService struct {
+// planInputs are the inputs of a plan, without the limit that the Service exceeds, which the plan has.
+type planInputs struct {
 	from         *world.Service
 	vips         []plan.VIP
 	reachability *plan.Reachability
 	demand       plan.Demand
-	plan         *plan.Service
 }
 
-// excess is the limit that the Service exceeds.
-func (p plannedService) excess() plan.Excess {
-	if p.plan == nil {
-		return plan.Excess{}
+// lastExcess is the limit that a Service exceeds according to its last plan.
+func (st *State) lastExcess(key world.Key) plan.Excess {
+	if p := st.plans[key]; p != nil {
+		return p.Excess
 	}
-	return p.plan.Excess
+	return plan.Excess{}
 }
 
 // NewState returns the state of a process that has decided nothing yet. epoch must differ from that of other processes:
@@ -103,14 +107,15 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	d.Due = world.Earliest(d.Due, st.overlay.recordMoves(w, layout), firstCooldownEnd(d.Allocation), d.firstZoneWaitEnd())
 	st.computeProbes(d)
 	d.Ignored = st.probing.newlyIgnored
-	if st.planned == nil {
-		st.planned = map[world.Key]plannedService{}
+	if st.inputs == nil {
+		st.inputs = map[world.Key]planInputs{}
 	}
 	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
 	var excess map[world.Key]plan.Excess
 	d.budget, excess = plan.NewBudget(w.Cluster.Limits, st.claims(d))
 	st.planAll(d, excess)
-	maps.DeleteFunc(st.planned, func(k world.Key, _ plannedService) bool { return d.Plans[k] == nil })
+	maps.DeleteFunc(st.inputs, func(k world.Key, _ planInputs) bool { return d.Plans[k] == nil })
+	st.plans = d.Plans
 	return d
 }
 
@@ -151,8 +156,8 @@ func (st *State) computeTopology(d *Decision) {
 
 // Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.
 func (st *State) Planned(key world.Key) (*world.Service, bool) {
-	p, ok := st.planned[key]
-	return p.from, ok
+	in, ok := st.inputs[key]
+	return in.from, ok
 }
 
 // claims returns the demands of all Services, oldest first.
@@ -170,7 +175,7 @@ func (st *State) claims(d *Decision) []plan.Claim {
 // demand returns the demand of a Service. It computes a new one only if the Service or its VIPs changed.
 func (st *State) demand(d *Decision, s *world.Service) plan.Demand {
 	vips := d.vips(s.Key)
-	last, ok := st.planned[s.Key]
+	last, ok := st.inputs[s.Key]
 	if ok && last.from == s && slices.Equal(last.vips, vips) {
 		return last.demand
 	}
@@ -183,7 +188,7 @@ func (st *State) planAll(d *Decision, excess map[world.Key]plan.Excess) {
 	d.Later = map[world.Key]world.Change{}
 	work := 0
 	for _, s := range d.World.Services {
-		demand, last := st.demand(d, s), st.planned[s.Key]
+		demand, last := st.demand(d, s), st.inputs[s.Key]
 		if last.from == s || work < amendBatch || !st.mayPlanLater(d, s, excess[s.Key]) {
 			if st.plan(d, s, demand, excess[s.Key]); last.from != s {
 				work += demand.Work()
@@ -191,17 +196,17 @@ func (st *State) planAll(d *Decision, excess map[world.Key]plan.Excess) {
 			continue
 		}
 		last.demand = demand
-		st.planned[s.Key], d.Plans[s.Key] = last, last.plan
+		st.inputs[s.Key], d.Plans[s.Key] = last, st.plans[s.Key]
 		d.Later[s.Key] = d.World.Changed[s.Key]
 	}
 }
 
 // mayPlanLater reports whether the plan that a Service has is right until AmendAll has applied its new endpoints.
 func (st *State) mayPlanLater(d *Decision, s *world.Service, excess plan.Excess) bool {
-	c, last := d.World.Changed[s.Key], st.planned[s.Key]
+	c, last := d.World.Changed[s.Key], st.inputs[s.Key]
 	return c.Is == s && st.replansOnly(s.Key, c) && slices.Equal(c.Was.Assigned, s.Assigned) &&
 		slices.Equal(c.Was.AssignedHosts, s.AssignedHosts) && last.reachability == d.Reachability &&
-		last.excess() == excess && slices.Equal(last.vips, d.vips(s.Key))
+		st.lastExcess(s.Key) == excess && slices.Equal(last.vips, d.vips(s.Key))
 }
 
 // plan computes the plan of a Service that has VIPs. It computes a new plan only if the Service, its VIPs, the limit
@@ -211,20 +216,20 @@ func (st *State) plan(d *Decision, s *world.Service, demand plan.Demand, excess 
 	if len(vips) == 0 {
 		return
 	}
-	last, ok := st.planned[s.Key]
-	if !ok || last.from != s || last.reachability != d.Reachability || last.excess() != excess ||
-		!slices.Equal(last.vips, vips) {
+	in, ok := st.inputs[s.Key]
+	p := st.plans[s.Key]
+	if !ok || in.from != s || in.reachability != d.Reachability || st.lastExcess(s.Key) != excess ||
+		!slices.Equal(in.vips, vips) {
 		var fresh *plan.Service
 		if excess.Limit == plan.NoLimit {
 			fresh = plan.For(s, vips, d.Reachability)
 		} else {
 			fresh = plan.Beyond(s, vips, excess)
 		}
-		if ok && plan.Equal(fresh, last.plan) {
-			fresh = last.plan
+		if !plan.Equal(fresh, p) {
+			p = fresh
 		}
-		last = plannedService{s, vips, d.Reachability, demand, fresh}
+		st.inputs[s.Key] = planInputs{s, vips, d.Reachability, demand}
 	}
-	st.planned[s.Key] = last
-	d.Plans[s.Key] = last.plan
+	d.Plans[s.Key] = p
 }

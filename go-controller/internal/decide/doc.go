@@ -7,7 +7,7 @@
 // Invariants:
 //   - A decision depends on the snapshot and on the State. The State keeps what the API server does not show yet (the
 //     overlay, laid over each snapshot before anything is decided), the probes in progress, the delays between status
-//     refreshes, and the last plans with their inputs.
+//     refreshes, and the inputs of the last plans.
 //   - Amend has the same result as a new decision about the whole snapshot, or returns false. AmendAll has that of a
 //     decision about the changes that it applies, and reports Incomplete if others are missing. Property tests check
 //     this.

@@ -302,7 +302,7 @@ func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 			all[a] = true
 		}
 	}
-	for _, last := range st.planned {
+	for _, last := range st.inputs {
 		for _, v := range last.vips {
 			all[v.Addr] = true
 		}
