@@ -220,13 +220,13 @@ func (d *Dataplane) splitNodeErrors(broken map[string]error) (services map[world
 	services = map[world.Key]bool{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(broken)) {
-		plans := d.desired.nodes[name]
-		if len(plans) == 0 || !errors.As(broken[name], new(abortedError)) {
+		there := d.desired.nodes[name]
+		if len(there) == 0 || !errors.As(broken[name], new(abortedError)) {
 			errs = append(errs, broken[name])
 			continue
 		}
-		for _, p := range plans {
-			services[p.Key] = true
+		for _, s := range there {
+			services[s.plan.Key] = true
 		}
 	}
 	return services, errors.Join(errs...)
@@ -317,7 +317,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		return fmt.Errorf("prune: %w", err)
 	}
 	d.pruned = true
-	for key := range d.desired.plans {
+	for key := range d.desired.services {
 		if !keep(key) {
 			d.desired.set(key, nil)
 		}

@@ -4,6 +4,7 @@ package ovn
 
 import (
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -12,14 +13,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// desired holds the latest plans that were passed to Apply, by Service and by node. What of them OVN has is in the
-// replica of its database, and which of them it has accepted is in the results of package loop.
+// desired holds the latest plans that were passed to Apply. They are those in the results of package loop, which has
+// the record of what was accepted; they stay here as well because the rows of a node depend on all plans with backends
+// on it, and a change, Configure and drift compute them anew. What OVN has is in the replica of its database.
 type desired struct {
-	plans map[world.Key]*plan.Service
-	// nodes maps each node name to the plans that have backends on it, once each. The requirements of a node's rows
-	// are derived from the plans on demand. That is rarely needed, and storing the result would use more memory than
-	// anything else in this package.
-	nodes map[string][]*plan.Service
+	services map[world.Key]*desiredService
+	// nodes is an index: it maps each node name to the Services that have backends on it, once each. The requirements of
+	// a node's rows are derived from the plans on demand. That is rarely needed, and storing the result would use more
+	// memory than anything else in this package.
+	nodes map[string][]*desiredService
 	// splitPlans caches the backends of wide plans by node while the rows of nodes are computed.
 	splitPlans map[*plan.Service]map[string][]rows.ShardBackend
 	// dirty contains the nodes whose rows may not match what their backends need, with the Services whose changes they
@@ -28,33 +30,62 @@ type desired struct {
 	dirty map[string]map[world.Key]bool
 }
 
+// desiredService is a Service with its plan, which is not nil.
+type desiredService struct{ plan *plan.Service }
+
 func newDesired() *desired {
-	return &desired{plans: map[world.Key]*plan.Service{}, nodes: map[string][]*plan.Service{},
+	return &desired{services: map[world.Key]*desiredService{}, nodes: map[string][]*desiredService{},
 		dirty: map[string]map[world.Key]bool{}, splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
+}
+
+// plan returns the plan of a Service, nil if it has none.
+func (w *desired) plan(key world.Key) *plan.Service {
+	if s := w.services[key]; s != nil {
+		return s.plan
+	}
+	return nil
+}
+
+// plans returns all plans.
+func (w *desired) plans() iter.Seq[*plan.Service] {
+	return func(yield func(*plan.Service) bool) {
+		for _, s := range w.services {
+			if !yield(s.plan) {
+				return
+			}
+		}
+	}
 }
 
 // set replaces the plan of a Service (nil for none). The plan must not be modified afterwards.
 func (w *desired) set(key world.Key, p *plan.Service) {
-	old := w.plans[key]
+	old := w.plan(key)
 	if old == p {
 		return
+	}
+	s := w.services[key]
+	if s == nil {
+		s = &desiredService{}
+		w.services[key] = s
+	}
+	s.plan = p
+	if p == nil {
+		delete(w.services, key)
 	}
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
 		if !equalBackends(needs, after[node]) {
 			w.markDirty(node, key)
 		}
-		w.removeFromNode(node, old)
-	}
-	delete(w.plans, key)
-	if p != nil {
-		w.plans[key] = p
+		if after[node] == nil {
+			w.removeFromNode(node, s)
+		}
 	}
 	for node := range after {
 		if before[node] == nil {
 			w.markDirty(node, key)
+			w.nodes[node] = append(w.nodes[node], s)
 		}
-		w.nodes[node] = append(w.nodes[node], p)
 	}
 }
 
@@ -68,9 +99,9 @@ func (w *desired) markDirty(node string, keys ...world.Key) {
 	}
 }
 
-// removeFromNode removes a plan from a node.
-func (w *desired) removeFromNode(node string, p *plan.Service) {
-	rest := slices.DeleteFunc(w.nodes[node], func(of *plan.Service) bool { return of == p })
+// removeFromNode removes a Service from a node.
+func (w *desired) removeFromNode(node string, s *desiredService) {
+	rest := slices.DeleteFunc(w.nodes[node], func(of *desiredService) bool { return of == s })
 	if w.nodes[node] = rest; len(rest) == 0 {
 		delete(w.nodes, node)
 	}
@@ -112,7 +143,8 @@ const wideBackends = 2000
 
 // backendsOn returns the backends on a node, including duplicates across plans.
 func (w *desired) backendsOn(node string) (backends []rows.ShardBackend) {
-	for _, p := range w.nodes[node] {
+	for _, s := range w.nodes[node] {
+		p := s.plan
 		if isWide(p) {
 			if w.splitPlans[p] == nil {
 				w.splitPlans[p] = byNode(p)

@@ -39,7 +39,7 @@ func TestDirtyNodesAreThoseOfTheChange(t *testing.T) {
 		}
 		clear(w.dirty)
 	}
-	if len(w.nodes) != 1 || len(w.nodes["n3"]) != 1 || len(w.plans) != 1 {
+	if len(w.nodes) != 1 || len(w.nodes["n3"]) != 1 || len(w.services) != 1 {
 		t.Errorf("left: %v", w)
 	}
 }

@@ -283,12 +283,12 @@ func (d *Dataplane) differs(s pendingChecks) (what string, foreign bool) {
 func (d *Dataplane) checked(s pendingChecks) map[world.Key]bool {
 	out := map[world.Key]bool{}
 	for key := range s.services {
-		if d.pruned || d.desired.plans[key] != nil {
+		if d.pruned || d.desired.plan(key) != nil {
 			out[key] = true
 		}
 	}
 	for key := range s.added {
-		if d.pruned && d.desired.plans[key] == nil {
+		if d.pruned && d.desired.plan(key) == nil {
 			out[key] = true
 		}
 	}

@@ -3,7 +3,6 @@
 package ovn
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
@@ -27,12 +26,12 @@ func (d *Dataplane) egress(v view) rows.Egress {
 			}
 		}
 	}
-	return rows.EgressOf(maps.Values(d.desired.plans), had)
+	return rows.EgressOf(d.desired.plans(), had)
 }
 
 // markEgress records that the localnet ports may have to change because a plan is to be replaced. d.mu must be held.
 func (d *Dataplane) markEgress(key world.Key, want *plan.Service) {
-	if hasEgress(d.desired.plans[key]) || hasEgress(want) {
+	if hasEgress(d.desired.plan(key)) || hasEgress(want) {
 		d.egressOf[key] = true
 	}
 }

@@ -85,7 +85,7 @@ func (d *Dataplane) superseded(v view, changes []dataplane.Change) []opsFunc {
 			return
 		}
 		key, ok := parseKey(lb.ExternalIDs[rows.KeyService])
-		if ok && d.desired.plans[key] == nil && hasFrontend(lb, passes) {
+		if ok && d.desired.plan(key) == nil && hasFrontend(lb, passes) {
 			found[key] = true
 		}
 	})

@@ -39,7 +39,7 @@ func (b *batch) retire(have []record) error {
 
 // removeRetired removes the load balancers of deleted Services when there are many of them, or no other Services.
 func (d *Dataplane) removeRetired(ctx context.Context) {
-	if len(d.retired) == 0 || len(d.retired) <= maxRetired && len(d.desired.plans) > 0 {
+	if len(d.retired) == 0 || len(d.retired) <= maxRetired && len(d.desired.services) > 0 {
 		return
 	}
 	keys := make([]world.Key, 0, len(d.retired))
@@ -69,7 +69,7 @@ func (d *Dataplane) retiredOn(v view, routers map[string]bool) []record {
 	return v.filter(rows.LoadBalancer, func(m model.Model) bool {
 		ids := externalIDs(m)
 		key, _ := parseKey(ids[rows.KeyService])
-		return isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerService && d.desired.plans[key] == nil &&
+		return isOwned(m) && ids[rows.KeyOwnerType] == rows.OwnerService && d.desired.plan(key) == nil &&
 			d.pruned && routers[ids[rows.KeyParent]]
 	})
 }

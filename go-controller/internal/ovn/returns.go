@@ -135,7 +135,7 @@ func (d *Dataplane) checkComplete() {
 	v.each(rows.LoadBalancer, func(_ string, m model.Model) {
 		ids := externalIDs(m)
 		key, _ := parseKey(ids[rows.KeyService])
-		known = known && (!isOwned(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.desired.plans[key] != nil)
+		known = known && (!isOwned(m) || ids[rows.KeyOwnerType] != rows.OwnerService || d.desired.plan(key) != nil)
 	})
 	if !known {
 		return

@@ -20,7 +20,7 @@ func (d *Dataplane) serviceOps(key world.Key) opsFunc {
 		for _, table := range serviceTables() {
 			have = append(have, b.view.withID(table, rows.KeyService, key.String())...)
 		}
-		p := d.desired.plans[key]
+		p := d.desired.plan(key)
 		if p == nil {
 			return b.retire(have)
 		}
@@ -62,7 +62,7 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 		if !ok || !keep(key) {
 			opsFuncs = append(opsFuncs, removeAll([]record{r}))
 			delete(d.retired, key)
-		} else if seen[id] && d.desired.plans[key] != nil {
+		} else if seen[id] && d.desired.plan(key) != nil {
 			opsFuncs = append(opsFuncs, d.serviceOps(key))
 		}
 		seen[id] = true

@@ -83,7 +83,7 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 	domains, shards := builder.TopologyRows()
 	ensure(domains)
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.
-	for _, p := range d.desired.plans {
+	for p := range d.desired.plans() {
 		if len(p.SourceRanges) > 0 || hasEgress(p) {
 			opsFuncs = append(opsFuncs, ensureAll(builder.ACLs(p)))
 		}
