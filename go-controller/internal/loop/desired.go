@@ -7,7 +7,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// desired is one whole state that the dataplane must reach.
+// desired is one whole state that the dataplane must reach. It is the only one with a dataplane: the decision, from
+// which the controller sets it, and the ServicePlans, from which agents do, belong to other goroutines.
 type desired struct {
 	topology *plan.Topology
 	plans    map[world.Key]*plan.Service // none is nil
@@ -15,7 +16,7 @@ type desired struct {
 	unknown map[world.Key]struct{}
 }
 
-// newDesired copies the maps. A Service with a plan is not unknown.
+// newDesired copies the maps, which the caller goes on changing. A Service with a plan is not unknown.
 func newDesired(
 	topology *plan.Topology, plans map[world.Key]*plan.Service, unknown map[world.Key]struct{},
 ) *desired {

@@ -2,8 +2,10 @@
 
 // Package loop reconciles one dataplane with the newest plans.
 //
-// A Runner has the only record of what the dataplane has accepted, its results. Statuses and the Leases of agents
-// are derived from copies of it.
+// A Runner has the only desired state of the dataplane, want, and the only record of what the dataplane has accepted,
+// its results. Plans are immutable, so a plan that is equal to the accepted one, usually the same pointer, is applied.
+// Statuses and the Leases of agents are derived from copies of the results. All other fields about Services are keys or
+// times, except the plan in postponed: the one that the dataplane refused, so that a different one is tried at once.
 //
 // Invariants:
 //   - Only differences from what the dataplane last accepted are applied. A plan that changes and changes back in the

@@ -113,10 +113,8 @@ func (r *Runner) record(results []Result) {
 }
 
 // forgetUnknown drops what is recorded of Services that stay as the dataplane has them: nothing is repeated, and their
-// next plan is applied even if it equals the last one.
+// next plan is applied even if it equals the last one. r.mu must be held.
 func (r *Runner) forgetUnknown() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for k := range r.want.unknown {
 		delete(r.results, k)
 		delete(r.postponed, k)

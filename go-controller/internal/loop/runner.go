@@ -44,17 +44,21 @@ type Runner struct {
 	dataplane dataplane.Dataplane
 	options   Options
 
-	mu     sync.Mutex
-	newest *desired
-	// changed are the plans that differ from those in newest or, if that is nil, in want.
-	changed map[world.Key]*plan.Service
-	resync  bool
+	mu sync.Mutex
+	// want is the desired state, nil before the first Set. replaced is set if Run has not seen it yet. Otherwise, changed
+	// are the Services whose plans Run has not seen yet, and unknownGone is set if an unknown one was removed.
+	want        *desired
+	replaced    bool
+	changed     map[world.Key]struct{}
+	unknownGone bool
+	resync      bool
 	// The results of the plans in forgotten don't count until they were applied again. Run adds those in forget to it:
 	// an Apply that is in progress began before.
 	forget, forgotten map[world.Key]struct{}
 	wake              chan struct{}
 	// results holds the newest result of each Service that the dataplane may have, except unknown ones. Run's goroutine
-	// alone modifies it, and reads it without the lock.
+	// alone modifies it, and reads it without the lock. No other record of what was accepted exists: the controller
+	// takes a copy for the statuses of a pass, which must agree with each other while Run goes on.
 	results map[world.Key]Result
 	// postponed are the plans that the dataplane accepts later. Run's goroutine alone modifies it, too.
 	postponed map[world.Key]postponed
@@ -63,7 +67,7 @@ type Runner struct {
 	topologyResult error
 
 	// The following fields belong to Run's goroutine.
-	want    *desired
+	started bool                   // want is no longer nil
 	dirty   map[world.Key]struct{} // want differs from the plan in results
 	stale   map[world.Key]struct{} // to be repeated
 	retries map[world.Key]retry    // failed
@@ -95,7 +99,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 	return &Runner{
 		dataplane: d,
 		options:   o,
-		changed:   map[world.Key]*plan.Service{},
+		changed:   map[world.Key]struct{}{},
 		wake:      make(chan struct{}, 1),
 		forget:    map[world.Key]struct{}{},
 		forgotten: map[world.Key]struct{}{},
@@ -119,21 +123,29 @@ func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Serv
 	outdated map[world.Key]struct{}) {
 	newest := newDesired(topology, plans, unknown)
 	r.mu.Lock()
-	r.newest = newest
+	r.unknownGone = r.unknownGone || r.want != nil && r.want.losesUnknown(newest)
+	r.want, r.replaced = newest, true
 	maps.Copy(r.forget, outdated)
 	clear(r.changed)
 	r.mu.Unlock()
 	r.signal()
 }
 
-// Change replaces the plans of some Services in the desired state. A nil plan removes the Service.
+// Change replaces the plans of some Services in the desired state. A nil plan removes the Service. Before the first Set
+// it does nothing.
 func (r *Runner) Change(plans map[world.Key]*plan.Service) {
 	if len(plans) == 0 {
 		return // The controller calls it for each report, most of which change no plan.
 	}
 	r.mu.Lock()
-	maps.Copy(r.changed, plans)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	if r.want == nil {
+		return
+	}
+	for k, p := range plans {
+		r.unknownGone = r.want.set(k, p) || r.unknownGone
+		r.changed[k] = struct{}{}
+	}
 	r.signal()
 }
 
@@ -158,11 +170,12 @@ func (r *Runner) Run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		r.options.Alive()
-		r.pull()
-		if r.want != nil && r.step(ctx) {
+		work, wakeup := r.next()
+		if work != nil {
+			work(ctx)
 			continue
 		}
-		timer.Reset(min(time.Until(r.nextWakeup()), BeatInterval))
+		timer.Reset(min(time.Until(wakeup), BeatInterval))
 		select {
 		case <-ctx.Done():
 		case <-r.wake:
@@ -171,32 +184,37 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// pull adopts the newest desired state and determines how it differs from what the dataplane has.
-func (r *Runner) pull() {
+// next returns the next unit of work, or nil and when there will be some if nothing else happens. It selects the work
+// from one desired state: plans need the topology that belongs to them.
+func (r *Runner) next() (work func(context.Context), wakeup time.Time) {
 	r.mu.Lock()
-	newest, changed, resync, forget := r.newest, r.changed, r.resync, r.forget
-	r.newest, r.resync, r.forget = nil, false, map[world.Key]struct{}{}
-	maps.Copy(r.forgotten, forget)
-	if newest != nil || r.want != nil {
-		r.changed = map[world.Key]*plan.Service{}
+	defer r.mu.Unlock()
+	if r.want == nil {
+		return nil, time.Now().Add(r.options.ResyncPeriod)
 	}
-	r.mu.Unlock()
+	r.pull()
+	if work := r.step(); work != nil {
+		return work, time.Time{}
+	}
+	return nil, r.nextWakeup()
+}
 
-	first := r.want == nil && newest != nil
-	if newest != nil {
-		// There are no results of unknown Services, so Prune removes those that are gone.
-		r.pruneDue = r.pruneDue || r.want != nil && r.want.losesUnknown(newest)
-		r.want = newest
+// pull determines how the desired state differs from what the dataplane has. r.mu must be held.
+func (r *Runner) pull() {
+	first, resync, forget := !r.started, r.resync, r.forget
+	r.started, r.resync, r.forget = true, false, map[world.Key]struct{}{}
+	maps.Copy(r.forgotten, forget)
+	// There are no results of unknown Services, so Prune removes those that are gone.
+	r.pruneDue, r.unknownGone = r.pruneDue || r.unknownGone, false
+	if r.replaced {
+		r.replaced = false
 		r.forgetUnknown()
 		r.compare()
 	}
-	if r.want == nil {
-		return
-	}
-	for k, p := range changed {
-		r.pruneDue = r.want.set(k, p) || r.pruneDue
+	for k := range r.changed {
 		r.markDirty(k)
 	}
+	clear(r.changed)
 	now := time.Now()
 	if first || resync || !now.Before(r.nextResync) {
 		r.markAllStale(now)
@@ -262,16 +280,16 @@ func (r *Runner) retryNow(now time.Time) {
 	}
 }
 
-// step does one unit of work and reports whether there was any.
-func (r *Runner) step(ctx context.Context) bool {
+// step returns the next unit of work, or nil if there is none. r.mu must be held.
+func (r *Runner) step() func(context.Context) {
 	now := time.Now()
 	other := !plan.EqualTopologies(r.topology, r.want.topology)
 	if other {
 		r.topologyRetry = retry{} // a different topology is tried now, and starts at the first delay again
 	}
 	if other || r.topologyStale && !now.Before(r.topologyRetry.at) {
-		r.configure(ctx)
-		return true
+		topology := r.want.topology
+		return func(ctx context.Context) { r.configure(ctx, topology) }
 	}
 	prune := r.pruneDue && !now.Before(r.pruneRetry.at)
 	if !prune || r.overtook < overtaking {
@@ -279,19 +297,18 @@ func (r *Runner) step(ctx context.Context) bool {
 			if prune {
 				r.overtook++
 			}
-			r.apply(ctx, batch)
-			return true
+			return func(ctx context.Context) { r.apply(ctx, batch) }
 		}
 	}
 	if prune {
 		r.overtook = 0
-		r.prune(ctx)
+		return r.prune
 	}
-	return prune
+	return nil
 }
 
-func (r *Runner) configure(ctx context.Context) {
-	topology, failed := r.want.topology, r.topologyError != nil
+func (r *Runner) configure(ctx context.Context, topology *plan.Topology) {
+	failed := r.topologyError != nil
 	err := r.repeatServices(r.dataplane.Configure(ctx, topology))
 	if ctx.Err() != nil {
 		return
@@ -315,6 +332,8 @@ func (r *Runner) repeatServices(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for k := range failed.Services {
 		if r.want.plans[k] != nil {
 			r.stale[k] = struct{}{}
@@ -342,7 +361,7 @@ func (r *Runner) apply(ctx context.Context, batch []dataplane.Change) {
 }
 
 func (r *Runner) prune(ctx context.Context) {
-	err := r.repeatServices(r.dataplane.Prune(ctx, r.want.has))
+	err := r.repeatServices(r.dataplane.Prune(ctx, r.keeps))
 	if ctx.Err() != nil {
 		return
 	}
@@ -357,12 +376,15 @@ func (r *Runner) prune(ctx context.Context) {
 	r.pruneDue, r.pruneRetry = false, retry{}
 }
 
+// keeps reports whether the dataplane must have a Service.
+func (r *Runner) keeps(k world.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.want.has(k)
+}
+
 // nextWakeup returns when there will be work to do if nothing else happens.
 func (r *Runner) nextWakeup() time.Time {
-	now := time.Now()
-	if r.want == nil {
-		return now.Add(r.options.ResyncPeriod)
-	}
 	next := r.nextResync
 	earlier := func(t time.Time) {
 		if t.Before(next) {
