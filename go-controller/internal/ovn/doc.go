@@ -5,7 +5,8 @@
 //
 // Invariants:
 //   - A transaction contains the difference between the desired rows and the rows in the database, never between two
-//     desired states. A second Apply, or a new process, writes nothing.
+//     desired states. A second Apply, or a new process, writes nothing. The plans that were applied last are kept only
+//     because the rows of a node depend on all plans with backends there; what was accepted, package loop records.
 //   - external_ids:k8s.ovn.org/owner-controller marks the rows that we own. In rows of other owners, only single
 //     elements of sets (ports of join, policies of ovn_cluster_router) and single keys of NB_Global are changed.
 //   - A row is inserted only if no row of that name exists. The same transaction checks this, so two processes that

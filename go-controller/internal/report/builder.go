@@ -35,7 +35,8 @@ type Observed struct {
 	// Unreachable is the message for databases that have been unreachable for a few seconds, or "".
 	Unread      bool
 	Unreachable string
-	// Programmed holds the result of each Service's latest plan.
+	// Programmed holds the result of each Service's latest plan: a copy of those of the runner, so that the statuses of a
+	// pass agree with each other while the runner goes on.
 	Programmed map[world.Key]loop.Result
 	// Configured is set after the first attempt to configure the shards. TopologyError is the reason why they could not
 	// be configured, or nil.

@@ -38,6 +38,8 @@ type Cache struct {
 type cachedStatus struct {
 	outcome    ipam.Outcome
 	placements []place.Placement
+	// want and got are the plans that the status was built from, compared by pointer only: a pass compares them with
+	// those of the decision and of the results.
 	want, got  *plan.Service
 	advertised []advertisementState
 	// flows is the verdict on the flows that lead to the Service. ports reports whether its status lists its ports.

@@ -58,7 +58,9 @@ type Publisher struct {
 	// plans that the zone of one of them had not applied, by name.
 	active    map[world.ShardID]*world.Node
 	unapplied map[string]bool
-	// wanted are the plans that are or will be published, by name; nil before the first attempt to write one.
+	// wanted are the plans as they are or will be published, by name; nil before the first attempt to write one. Their
+	// form depends on what was published before, such as the slots of backends, so that it can't be derived again from
+	// the plans to see whether another client has changed an object.
 	wanted map[string]*v1alpha1.ServicePlanSpec
 	// pruned is set once Prune has deleted the ServicePlans that no Service needs. One that appears later is drift: a
 	// write that timed out, or that of a former leader, may arrive late.

@@ -41,7 +41,8 @@ type Dataplane struct {
 
 	// Used only by the methods of dataplane.Dataplane.
 	topology *plan.Topology
-	plans    map[world.Key]*plan.Service
+	// plans are the latest ones that were passed to Apply: the assignment of each address depends on all of them.
+	plans map[world.Key]*plan.Service
 	// failing are the Services that failed in the last attempt.
 	failing map[world.Key]bool
 	// complete is true once every Service named in the annotations was applied or pruned.

@@ -58,8 +58,9 @@ type published struct {
 	whole   bool
 }
 
-// publishedPlan is a ServicePlan as it was decoded. If it could not be, problem is why, and plan is the last good one,
-// or nil.
+// publishedPlan is a ServicePlan as it was decoded: the plan of the controller, in this process. The runner has the same
+// one, without the addresses whose shards are not published yet. If it could not be decoded, problem is why, and plan is
+// the last good one, or nil.
 type publishedPlan struct {
 	key     world.Key
 	version uint64
