@@ -56,16 +56,16 @@ type headers struct {
 	refuse bool
 }
 
-func (s *headers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
+func (h *headers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
 	by := fmt.Sprintf("%s; as %s %v", r.Header.Get("Authorization"), r.Header.Get("Impersonate-User"),
 		r.Header.Values("Impersonate-Group"))
-	if !slices.Contains(s.seen, by) {
-		s.seen = append(s.seen, by)
+	if !slices.Contains(h.seen, by) {
+		h.seen = append(h.seen, by)
 	}
-	s.mu.Unlock()
+	h.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	if s.refuse {
+	if h.refuse {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden",`+
 			`"message":"users \"dev\" is forbidden"}`)
@@ -75,9 +75,9 @@ func (s *headers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // run runs the program against the server, by a kubeconfig with two users.
-func (s *headers) run(t *testing.T, command string) (string, error) {
+func (h *headers) run(t *testing.T, command string) (string, error) {
 	t.Helper()
-	server := httptest.NewTLSServer(s)
+	server := httptest.NewTLSServer(h)
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	text := fmt.Sprintf(`{"current-context":"first","contexts":[{"name":"first","context":{"cluster":"c","user":"one"}},`+

@@ -99,79 +99,79 @@ type nodeList struct {
 }
 
 // endpointNodes returns the nodes with endpoints that receive the traffic of a family.
-func (r *Survey) endpointNodes(s *world.Service, f world.Family) *nodeList {
-	list := r.latest[f]
-	if of := r.layout.served(s, f); list.of != of {
-		list = nodeList{of: of, names: r.layout.endpointNodes(s, f)}
+func (sv *Survey) endpointNodes(s *world.Service, f world.Family) *nodeList {
+	list := sv.latest[f]
+	if of := sv.layout.served(s, f); list.of != of {
+		list = nodeList{of: of, names: sv.layout.endpointNodes(s, f)}
 		key, known := strings.Join(list.names, "/"), false
-		if list.number, known = r.nodeLists[key]; !known {
-			list.number = len(r.nodeLists)
-			r.nodeLists[key] = list.number
+		if list.number, known = sv.nodeLists[key]; !known {
+			list.number = len(sv.nodeLists)
+			sv.nodeLists[key] = list.number
 		}
-		r.latest[f] = list
+		sv.latest[f] = list
 	}
 	return &list
 }
 
-func (r *Survey) peersOf(n *world.Node) []*world.Peer {
-	list, known := r.peers[n.Name]
+func (sv *Survey) peersOf(n *world.Node) []*world.Peer {
+	list, known := sv.peers[n.Name]
 	if !known {
-		list = r.layout.peersOf(n)
-		r.peers[n.Name] = list
+		list = sv.layout.peersOf(n)
+		sv.peers[n.Name] = list
 	}
 	return list
 }
 
 // Takes reports whether an advertisement selects an address of a Service.
-func (r *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(r.layout.taking(s, a)) > 0 }
+func (sv *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(sv.layout.taking(s, a)) > 0 }
 
 // Receives reports whether an advertisement that selects an address of a Service applies to a peer.
-func (r *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
-	return slices.ContainsFunc(r.layout.taking(s, a), func(ad *world.Advertisement) bool { return advertises(ad, peer) })
+func (sv *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
+	return slices.ContainsFunc(sv.layout.taking(s, a), func(ad *world.Advertisement) bool { return advertises(ad, peer) })
 }
 
 // Of returns the Advertisers of an address of a Service. It returns nil if no advertisement selects the address, if no
 // endpoint receives its traffic.
-func (r *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
-	if r.off != nil {
-		return r.off
+func (sv *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
+	if sv.off != nil {
+		return sv.off
 	}
 	f := world.FamilyOf(a)
-	ads := r.layout.taking(s, a)
+	ads := sv.layout.taking(s, a)
 	if len(ads) == 0 {
 		return nil
 	}
-	hop := r.layout.gateway(a)
+	hop := sv.layout.gateway(a)
 	usable := slices.DeleteFunc(slices.Clone(ads), func(ad *world.Advertisement) bool {
 		return ad.ByGateway && (!hop.IsValid() || hop == a)
 	})
 	switch {
 	case len(usable) == 0 && hop == a:
 		return &Advertisers{IsNextHop: true}
-	case !r.layout.serves(s, f, ""):
+	case !sv.layout.serves(s, f, ""):
 		return nil
 	case len(usable) == 0:
 		return &Advertisers{GatewayUnknown: true}
 	}
 	if !s.LocalPolicy {
-		return r.computeAdvertisers(usable, a, nil)
+		return sv.computeAdvertisers(usable, a, nil)
 	}
-	return r.computeAdvertisers(usable, a, r.endpointNodes(s, f))
+	return sv.computeAdvertisers(usable, a, sv.endpointNodes(s, f))
 }
 
 // NextHops returns the next hops with which nodes advertise an address of a Service, sorted. The zero Addr stands for
 // link-local ones.
-func (r *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
-	by, gateway := r.Of(s, a), r.layout.gateway(a)
+func (sv *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
+	by, gateway := sv.Of(s, a), sv.layout.gateway(a)
 	if by == nil {
 		return nil
 	}
 	var hops []netip.Addr
 	for _, name := range by.Nodes {
-		n := r.layout.nodes[name]
-		for _, p := range r.peersOf(n) {
+		n := sv.layout.nodes[name]
+		for _, p := range sv.peersOf(n) {
 			own, has := nextHop(p, n, a)
-			for _, ad := range r.layout.taking(s, a) {
+			for _, ad := range sv.layout.taking(s, a) {
 				switch {
 				case !on(ad.Nodes, name) || !advertises(ad, p.Name) || !Carries(p, world.FamilyOf(a)):
 				case ad.ByGateway && !p.FRRK8s && gateway.IsValid() && gateway != a:
@@ -187,18 +187,18 @@ func (r *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
 }
 
 // Overdue returns the nodes of which FRR advertises an address of a Service although they should not, sorted.
-func (r *Survey) Overdue(s *world.Service, a netip.Addr) []string {
-	nodes := r.frr.overdue(r.layout.taking(s, a), a)
+func (sv *Survey) Overdue(s *world.Service, a netip.Addr) []string {
+	nodes := sv.frr.overdue(sv.layout.taking(s, a), a)
 	if len(nodes) == 0 {
 		return nil
 	}
-	by := r.Of(s, a) // One whose prefix is beyond the limit counts as long as it advertises the address.
+	by := sv.Of(s, a) // One whose prefix is beyond the limit counts as long as it advertises the address.
 	return slices.DeleteFunc(nodes, func(n string) bool { return by != nil && on(by.Nodes, n) })
 }
 
 // NotSent returns why a local preference of an address of a Service is not sent by FRR, empty if all are.
-func (r *Survey) NotSent(s *world.Service, a netip.Addr) string {
-	return r.frr.notSent(r.layout.taking(s, a), a)
+func (sv *Survey) NotSent(s *world.Service, a netip.Addr) string {
+	return sv.frr.notSent(sv.layout.taking(s, a), a)
 }
 
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
@@ -212,30 +212,30 @@ func unspecified(f world.Family) netip.Addr {
 // computeAdvertisers computes the Advertisers of an address for a set of advertisements. They are those of all
 // addresses of its family with these advertisements, except with peers whose sessions frr-k8s has: it reports each
 // route. If local is not nil, only these nodes announce the advertisements whose next hop is the node.
-func (r *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
+func (sv *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
 	f := world.FamilyOf(a)
-	key := f.String() + r.frr.key(ads, a, local != nil)
+	key := f.String() + sv.frr.key(ads, a, local != nil)
 	for _, ad := range ads {
-		key += "/" + strconv.Itoa(r.layout.rank[ad])
+		key += "/" + strconv.Itoa(sv.layout.rank[ad])
 	}
 	if local != nil {
 		key += ":" + strconv.Itoa(local.number)
 	}
-	if made, ok := r.made[key]; ok {
+	if made, ok := sv.made[key]; ok {
 		return made
 	}
 	made := &Advertisers{Without: map[string][]string{},
 		ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
-	names := r.names
+	names := sv.names
 	if local != nil && !slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return ad.ByGateway }) {
 		names = local.names
 	}
 	for _, name := range names {
-		n := r.layout.nodes[name]
+		n := sv.layout.nodes[name]
 		if n == nil || n.Draining != "" || n.NetworkUnavailable {
 			continue
 		}
-		does, without := r.ofNode(made, n, ads, a, local)
+		does, without := sv.ofNode(made, n, ads, a, local)
 		if does {
 			made.Nodes = append(made.Nodes, n.Name)
 		}
@@ -249,12 +249,12 @@ func (r *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, lo
 		made.Without[n.Name] = without
 	}
 	if len(made.Nodes) == 0 && len(made.NotAdvertising) == 0 {
-		made.Invalid = r.layout.invalidPeer(ads)
+		made.Invalid = sv.layout.invalidPeer(ads)
 	}
 	made.Unknown = made.Unknown && len(made.Nodes) == 0
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
-	r.made[key] = made
+	sv.made[key] = made
 	return made
 }
 
@@ -271,10 +271,10 @@ func (l *Layout) invalidPeer(ads []*world.Advertisement) *InvalidPeer {
 
 // ofNode adds the sessions of a node to the Advertisers of an address. It reports whether one of them carries the
 // address, and returns the peers of those that should and do not.
-func (r *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertisement, a netip.Addr,
+func (sv *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertisement, a netip.Addr,
 	local *nodeList) (does bool, without []string) {
 	f := world.FamilyOf(a)
-	for _, p := range r.peersOf(n) {
+	for _, p := range sv.peersOf(n) {
 		_, hop := nextHop(p, n, unspecified(f))
 		applies := func(ad *world.Advertisement) bool {
 			return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s || !ad.ByGateway && hop &&
@@ -283,9 +283,9 @@ func (r *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertise
 		if !Carries(p, f) || !slices.ContainsFunc(ads, applies) {
 			continue
 		}
-		session := r.layout.world.Sessions[n.Name][p.Name]
+		session := sv.layout.world.Sessions[n.Name][p.Name]
 		if p.FRRK8s {
-			r.frr.requireRunningRoute(made, &session, n.Name, p, a, local != nil, ads, applies)
+			sv.frr.requireRunningRoute(made, &session, n.Name, p, a, local != nil, ads, applies)
 		}
 		if made.add(n, p, f, session) {
 			does = true
@@ -314,17 +314,17 @@ func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session 
 }
 
 // SessionNodes returns, by peer name, the nodes that must have a session with the peer, sorted.
-func (r *Survey) SessionNodes() map[string][]string {
+func (sv *Survey) SessionNodes() map[string][]string {
 	keepers := map[string][]string{}
-	if r.off != nil {
+	if sv.off != nil {
 		return keepers
 	}
-	for _, name := range r.names {
-		n := r.layout.nodes[name]
+	for _, name := range sv.names {
+		n := sv.layout.nodes[name]
 		if n.Draining != "" {
 			continue
 		}
-		for _, p := range r.peersOf(n) {
+		for _, p := range sv.peersOf(n) {
 			keepers[p.Name] = append(keepers[p.Name], name)
 		}
 	}

@@ -109,23 +109,23 @@ type ovnObserver struct {
 // Observe adds the state of each shard and the bridges of each node. While the connection is down, it keeps the order
 // of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The active
 // gateway of a shard is unknown during that time.
-func (n *ovnObserver) Observe(w *world.Snapshot) {
-	if seen, _ := n.ShardStates(); seen != nil {
-		n.shardStates = seen
+func (o *ovnObserver) Observe(w *world.Snapshot) {
+	if seen, _ := o.ShardStates(); seen != nil {
+		o.shardStates = seen
 	} else {
-		n.shardStates = maps.Clone(n.shardStates)
-		for shard, c := range n.shardStates {
+		o.shardStates = maps.Clone(o.shardStates)
+		for shard, c := range o.shardStates {
 			c.Active, c.Settled = "", false
-			n.shardStates[shard] = c
+			o.shardStates[shard] = c
 		}
 	}
-	w.NameGateways(n.shardStates)
-	if seen := n.Bridges(); seen != nil {
-		n.bridges = seen
+	w.NameGateways(o.shardStates)
+	if seen := o.Bridges(); seen != nil {
+		o.bridges = seen
 	}
-	w.Bridges = n.bridges
-	w.Announced = n.Announced(w.ServicesToVerify())
-	w.Misplaced = n.Misplaced()
+	w.Bridges = o.bridges
+	w.Announced = o.Announced(w.ServicesToVerify())
+	w.Misplaced = o.Misplaced()
 }
 
 // reconnectTime is how long databases may be unreachable before statuses report it. Finding another leader of a

@@ -68,7 +68,7 @@ func newPassMetrics() *passMetrics {
 	}
 }
 
-func (s *passMetrics) set(v *report.Builder, services map[world.Key]*status.Service) {
+func (m *passMetrics) set(v *report.Builder, services map[world.Key]*status.Service) {
 	next := &passSnapshot{
 		pools:    maps.Clone(v.Allocation.Pools), // the pass continues to modify its own map
 		services: map[verdictLabels]int{}, announced: map[verdictLabels]int{}, domains: map[string]report.GatewayCounts{},
@@ -91,20 +91,20 @@ func (s *passMetrics) set(v *report.Builder, services map[world.Key]*status.Serv
 	for _, d := range v.Layout.Domains {
 		next.domains[d.Spec.Name] = v.GatewayCounts(d)
 	}
-	s.last.Store(next)
+	m.last.Store(next)
 }
 
 // Describe implements prometheus.Collector.
-func (s *passMetrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.services, s.announced, s.capacity, s.assigned, s.available, s.cooling,
-		s.usableGateways, s.shards, s.unclaimedShards, s.silentAgents, s.databaseUnreachable} {
+func (m *passMetrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.services, m.announced, m.capacity, m.assigned, m.available, m.cooling,
+		m.usableGateways, m.shards, m.unclaimedShards, m.silentAgents, m.databaseUnreachable} {
 		descs <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s *passMetrics) Collect(metrics chan<- prometheus.Metric) {
-	last := s.last.Load()
+func (m *passMetrics) Collect(metrics chan<- prometheus.Metric) {
+	last := m.last.Load()
 	if last == nil {
 		return
 	}
@@ -112,18 +112,18 @@ func (s *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
 	for as, n := range last.services {
-		send(s.services, int64(n), as.status, as.reason)
+		send(m.services, int64(n), as.status, as.reason)
 	}
 	for as, n := range last.announced {
-		send(s.announced, int64(n), as.status, as.reason)
+		send(m.announced, int64(n), as.status, as.reason)
 	}
 	for domain, n := range last.domains {
-		send(s.usableGateways, int64(n.Usable), domain)
-		send(s.shards, int64(n.Shards), domain)
-		send(s.unclaimedShards, int64(n.Unclaimed), domain)
+		send(m.usableGateways, int64(n.Usable), domain)
+		send(m.shards, int64(n.Shards), domain)
+		send(m.unclaimedShards, int64(n.Unclaimed), domain)
 	}
-	send(s.silentAgents, int64(last.silentAgents))
-	send(s.databaseUnreachable, int64(flag(last.databaseUnreachable)))
+	send(m.silentAgents, int64(last.silentAgents))
+	send(m.databaseUnreachable, int64(flag(last.databaseUnreachable)))
 	for pool, use := range last.pools {
 		for _, f := range []struct {
 			family                                 world.Family
@@ -135,13 +135,13 @@ func (s *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 			if f.capacity == 0 && f.assigned == 0 {
 				continue // the pool has no addresses of this family
 			}
-			send(s.assigned, f.assigned, pool, f.family.String())
+			send(m.assigned, f.assigned, pool, f.family.String())
 			if use.External {
 				continue // only the provider knows how many there are
 			}
-			send(s.capacity, f.capacity, pool, f.family.String())
-			send(s.available, f.available, pool, f.family.String())
-			send(s.cooling, f.cooling, pool, f.family.String())
+			send(m.capacity, f.capacity, pool, f.family.String())
+			send(m.available, f.available, pool, f.family.String())
+			send(m.cooling, f.cooling, pool, f.family.String())
 		}
 	}
 }

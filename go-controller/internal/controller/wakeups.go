@@ -33,9 +33,9 @@ type wakeups struct{ signal chan struct{} }
 
 func newWakeups() *wakeups { return &wakeups{signal: make(chan struct{}, 1)} }
 
-func (c *wakeups) wake() {
+func (w *wakeups) wake() {
 	select {
-	case c.signal <- struct{}{}:
+	case w.signal <- struct{}{}:
 	default:
 	}
 }
@@ -53,7 +53,7 @@ type passes struct {
 // run handles wakeups until ctx is done. One pass handles all wakeups that arrived before it started. An amendment
 // runs immediately, also while a full pass is due. If it does not suffice, a full pass runs, immediately unless the
 // last one has just ended. A full pass also follows amendments after a delay.
-func (c *wakeups) run(ctx context.Context, p passes) {
+func (w *wakeups) run(ctx context.Context, p passes) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	idle := time.NewTicker(loop.BeatInterval)
@@ -69,7 +69,7 @@ func (c *wakeups) run(ctx context.Context, p passes) {
 				return false
 			case <-wait.C:
 				return true
-			case <-c.signal:
+			case <-w.signal:
 				p.amend()
 			}
 		}
@@ -90,7 +90,7 @@ func (c *wakeups) run(ctx context.Context, p passes) {
 		case <-idle.C:
 			continue
 		case <-confirm.C:
-		case <-c.signal:
+		case <-w.signal:
 			if p.amend() {
 				now := time.Now()
 				if first.IsZero() {
@@ -123,12 +123,12 @@ func (c *wakeups) run(ctx context.Context, p passes) {
 type wakeTimer struct{ timer *time.Timer }
 
 // set replaces the time and the function. The zero time disables the timer.
-func (a *wakeTimer) set(at time.Time, call func()) {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
+func (t *wakeTimer) set(at time.Time, call func()) {
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
 	}
 	if !at.IsZero() {
-		a.timer = time.AfterFunc(time.Until(at), call)
+		t.timer = time.AfterFunc(time.Until(at), call)
 	}
 }

@@ -26,20 +26,20 @@ type withdrawal struct {
 
 // before suppresses the release of addresses in a snapshot as long as any address may be announced. It returns the time
 // of the next check, or the zero time if no check is needed.
-func (d *withdrawal) before(w *world.Snapshot, known report.Observed, absent bool) time.Time {
+func (wd *withdrawal) before(w *world.Snapshot, known report.Observed, absent bool) time.Time {
 	s := &w.Cluster.Switch
 	if s.Mode != world.Disabled {
-		*d = withdrawal{}
+		*wd = withdrawal{}
 		return time.Time{}
 	}
-	if d.since.IsZero() {
-		d.since = w.Now
+	if wd.since.IsZero() {
+		wd.since = w.Now
 	}
 	rows := !absent && (!known.Synced || !known.Configured || known.TopologyError != nil || len(known.Programmed) > 0 ||
-		d.since.Equal(w.Now))
-	sessions := mayAdvertise(w) && w.Now.Before(d.since.Add(withdrawLatest))
-	d.done = d.done || !rows && !sessions
-	if d.done || !s.Release {
+		wd.since.Equal(w.Now))
+	sessions := mayAdvertise(w) && w.Now.Before(wd.since.Add(withdrawLatest))
+	wd.done = wd.done || !rows && !sessions
+	if wd.done || !s.Release {
 		return time.Time{}
 	}
 	s.Release = false

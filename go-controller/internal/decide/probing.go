@@ -85,13 +85,13 @@ type probe struct {
 }
 
 // hasLateConflict reports whether a late reply counts: it is reported now, or was a moment ago.
-func (is *probe) hasLateConflict(now time.Time) bool {
-	return is.announced && (is.reported || !is.answered.IsZero() && now.Before(is.answered.Add(replyTime)))
+func (p *probe) hasLateConflict(now time.Time) bool {
+	return p.announced && (p.reported || !p.answered.IsZero() && now.Before(p.answered.Add(replyTime)))
 }
 
 // isExpired reports whether the probe request is so old that late replies to it are ignored.
-func (is *probe) isExpired(now time.Time) bool {
-	return is.announced && !is.reported && !now.Before(is.expiry)
+func (p *probe) isExpired(now time.Time) bool {
+	return p.announced && !p.reported && !now.Before(p.expiry)
 }
 
 // holdUnprobed decides which allocated addresses are held, and why.

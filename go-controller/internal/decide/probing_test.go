@@ -36,43 +36,43 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 }
 
 // expect runs a pass some time later, and compares the plans for OVN and the probe requests for guards.
-func (s *watched) expect(when string, later time.Duration, planned bool,
+func (w *watched) expect(when string, later time.Duration, planned bool,
 	probes map[string][]world.ProbeRequest) *Decision {
-	s.Helper()
-	s.now = s.now.Add(later)
-	s.w.Now = s.now
-	d := s.m.Decide(s.w)
+	w.Helper()
+	w.now = w.now.Add(later)
+	w.w.Now = w.now
+	d := w.m.Decide(w.w)
 	if got := d.Plans[web] != nil; got != planned {
-		s.Errorf("%s: announced %v, want %v", when, got, planned)
+		w.Errorf("%s: announced %v, want %v", when, got, planned)
 	}
-	got := s.m.probing.probes(s.now)
+	got := w.m.probing.probes(w.now)
 	for _, list := range got {
 		for i := range list {
 			if list[i].ID == "" {
-				s.Errorf("%s: a probe request without an ID: %v", when, list[i])
+				w.Errorf("%s: a probe request without an ID: %v", when, list[i])
 			}
 			list[i].ID, list[i].Own = "", ""
 		}
 	}
 	if d := cmp.Diff(probes, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); d != "" {
-		s.Errorf("%s: probes (-want +got):\n%s", when, d)
+		w.Errorf("%s: probes (-want +got):\n%s", when, d)
 	}
 	return d
 }
 
 // report makes the guard of a node report another host, in reply to a probe request.
-func (s *watched) report(node, probe, mac string) {
-	s.w.Reports = map[string]map[netip.Addr]world.Conflict{node: {
+func (w *watched) report(node, probe, mac string) {
+	w.w.Reports = map[string]map[netip.Addr]world.Conflict{node: {
 		netip.MustParseAddr("10.50.0.100"): {MAC: mac, Node: node, Since: time.Unix(1000, 0), Probe: probe},
 	}}
 }
 
 // probe returns the ID of the current probe request for the guard of a node.
-func (s *watched) probe(node string) string {
-	s.Helper()
-	list := s.m.probing.probes(s.now)[node]
+func (w *watched) probe(node string) string {
+	w.Helper()
+	list := w.m.probing.probes(w.now)[node]
 	if len(list) != 1 {
-		s.Fatalf("node %s has the probe requests %v", node, list)
+		w.Fatalf("node %s has the probe requests %v", node, list)
 	}
 	return list[0].ID
 }

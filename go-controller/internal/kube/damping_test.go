@@ -33,34 +33,34 @@ type prompt struct {
 	version, writes int
 }
 
-func (s *prompt) Services(string) corev1client.ServiceInterface { return s }
+func (p *prompt) Services(string) corev1client.ServiceInterface { return p }
 
-func (s *prompt) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writes, s.version = s.writes+1, s.version+1
-	old := s.have
-	s.have = o.DeepCopy()
-	s.have.ResourceVersion = fmt.Sprint(s.version)
-	s.facts.setService(old, s.have)
-	return s.have.DeepCopy(), nil
+func (p *prompt) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes, p.version = p.writes+1, p.version+1
+	old := p.have
+	p.have = o.DeepCopy()
+	p.have.ResourceVersion = fmt.Sprint(p.version)
+	p.facts.setService(old, p.have)
+	return p.have.DeepCopy(), nil
 }
 
 // taken returns the condition Announced, and the number of writes since the last call.
-func (s *prompt) taken() (announced metav1.ConditionStatus, writes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	announced, writes = metav1.ConditionUnknown, s.writes
-	if c := meta.FindStatusCondition(s.have.Status.Conditions, v1alpha1.ConditionAnnounced); c != nil {
+func (p *prompt) taken() (announced metav1.ConditionStatus, writes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	announced, writes = metav1.ConditionUnknown, p.writes
+	if c := meta.FindStatusCondition(p.have.Status.Conditions, v1alpha1.ConditionAnnounced); c != nil {
 		announced = c.Status
 	}
-	s.writes = 0
+	p.writes = 0
 	return announced, writes
 }
 
 // writerOf returns a writer for one Service, which has a status.
-func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter) {
-	s.facts = NewFacts(convert.Options{DefaultClass: true}, Hooks{
+func (p *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter) {
+	p.facts = NewFacts(convert.Options{DefaultClass: true}, Hooks{
 		Wake: func() {}, Changed: func(k world.Key) {
 			if w != nil {
 				w.Changed(k)
@@ -70,9 +70,9 @@ func (s *prompt) writerOf(key world.Key, now *status.Service) (w *ServiceWriter)
 	})
 	object := serviceOf(corev1.ServiceTypeLoadBalancer)
 	object.Name = key.Name
-	s.have = merged(now, object)
-	s.facts.setService(nil, s.have)
-	w = NewServiceWriter(s, s.facts, &Events{}, func(string, error) {})
+	p.have = merged(now, object)
+	p.facts.setService(nil, p.have)
+	w = NewServiceWriter(p, p.facts, &Events{}, func(string, error) {})
 	return w
 }
 

@@ -75,18 +75,18 @@ type lagging struct {
 	seen *v1alpha1.IPAddressPool
 }
 
-func (s *lagging) read(string) (*v1alpha1.IPAddressPool, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen, true
+func (l *lagging) read(string) (*v1alpha1.IPAddressPool, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen, true
 }
 
-func (s *lagging) UpdateStatus(
+func (l *lagging) UpdateStatus(
 	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
 ) (*v1alpha1.IPAddressPool, error) {
 	o = o.DeepCopy()
 	o.ResourceVersion += "1"
-	return s.poolStore.UpdateStatus(ctx, o, options)
+	return l.poolStore.UpdateStatus(ctx, o, options)
 }
 
 // A status that returns to its previous value right after a write is written, too, although the informer still shows
@@ -127,14 +127,14 @@ type notFound struct {
 	refused bool
 }
 
-func (s *notFound) UpdateStatus(
+func (n *notFound) UpdateStatus(
 	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
 ) (*v1alpha1.IPAddressPool, error) {
-	if !s.refused {
-		s.refused = true
+	if !n.refused {
+		n.refused = true
 		return nil, errors.NewNotFound(v1alpha1.GroupVersion().WithResource("ipaddresspools").GroupResource(), o.Name)
 	}
-	return s.poolStore.UpdateStatus(ctx, o, options)
+	return n.poolStore.UpdateStatus(ctx, o, options)
 }
 
 // An API server that temporarily does not know the kind returns the same error as for a missing object.
@@ -175,18 +175,18 @@ type hanging struct {
 	name string
 }
 
-func (s *hanging) read(name string) (*v1alpha1.IPAddressPool, bool) {
+func (h *hanging) read(name string) (*v1alpha1.IPAddressPool, bool) {
 	return &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: name}}, true
 }
 
-func (s *hanging) UpdateStatus(
+func (h *hanging) UpdateStatus(
 	ctx context.Context, o *v1alpha1.IPAddressPool, options metav1.UpdateOptions,
 ) (*v1alpha1.IPAddressPool, error) {
-	if o.Name == s.name {
+	if o.Name == h.name {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return s.poolStore.UpdateStatus(ctx, o, options)
+	return h.poolStore.UpdateStatus(ctx, o, options)
 }
 
 func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {

@@ -17,10 +17,10 @@ type retry struct {
 }
 
 // next returns the state after one more failure.
-func (t retry) next() retry {
+func (r retry) next() retry {
 	pause := maxBackoff
-	if t.failures < 11 {
-		pause = min(minBackoff<<t.failures, maxBackoff)
+	if r.failures < 11 {
+		pause = min(minBackoff<<r.failures, maxBackoff)
 	}
-	return retry{failures: t.failures + 1, at: time.Now().Add(pause)}
+	return retry{failures: r.failures + 1, at: time.Now().Add(pause)}
 }

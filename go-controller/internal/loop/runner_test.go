@@ -326,11 +326,11 @@ type applying struct {
 	during func()
 }
 
-func (d *applying) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
-	if d.during != nil {
-		d.during()
+func (a *applying) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
+	if a.during != nil {
+		a.during()
 	}
-	return d.Dataplane.Apply(ctx, changes)
+	return a.Dataplane.Apply(ctx, changes)
 }
 
 func TestChangeAppliesOnlyThatService(t *testing.T) {

@@ -71,14 +71,14 @@ func newScraper(server *pipes, source string) *scraperClient {
 	return p
 }
 
-func (p *scraperClient) scrape(t *testing.T) {
+func (c *scraperClient) scrape(t *testing.T) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer prometheus")
-	response, err := p.Do(r)
+	response, err := c.Do(r)
 	if err != nil {
 		t.Error(err)
 		return

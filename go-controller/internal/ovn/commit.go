@@ -22,7 +22,7 @@ type opsFunc func(*batch) error
 // abortedError is an error that left a transaction without effect. A smaller transaction may succeed.
 type abortedError struct{ error }
 
-func (r abortedError) Unwrap() error { return r.error }
+func (e abortedError) Unwrap() error { return e.error }
 
 // fenced is an error because of which nothing was sent and nothing further will be.
 type fenced struct{ error }

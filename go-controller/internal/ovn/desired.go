@@ -39,17 +39,17 @@ func newDesired() *desired {
 }
 
 // plan returns the plan of a Service, nil if it has none.
-func (w *desired) plan(key world.Key) *plan.Service {
-	if s := w.services[key]; s != nil {
+func (d *desired) plan(key world.Key) *plan.Service {
+	if s := d.services[key]; s != nil {
 		return s.plan
 	}
 	return nil
 }
 
 // plans returns all plans.
-func (w *desired) plans() iter.Seq[*plan.Service] {
+func (d *desired) plans() iter.Seq[*plan.Service] {
 	return func(yield func(*plan.Service) bool) {
-		for _, s := range w.services {
+		for _, s := range d.services {
 			if !yield(s.plan) {
 				return
 			}
@@ -58,52 +58,52 @@ func (w *desired) plans() iter.Seq[*plan.Service] {
 }
 
 // set replaces the plan of a Service (nil for none). The plan must not be modified afterwards.
-func (w *desired) set(key world.Key, p *plan.Service) {
-	old := w.plan(key)
+func (d *desired) set(key world.Key, p *plan.Service) {
+	old := d.plan(key)
 	if old == p {
 		return
 	}
-	s := w.services[key]
+	s := d.services[key]
 	if s == nil {
 		s = &desiredService{}
-		w.services[key] = s
+		d.services[key] = s
 	}
 	s.plan = p
 	if p == nil {
-		delete(w.services, key)
+		delete(d.services, key)
 	}
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
 		if !equalBackends(needs, after[node]) {
-			w.markDirty(node, key)
+			d.markDirty(node, key)
 		}
 		if after[node] == nil {
-			w.removeFromNode(node, s)
+			d.removeFromNode(node, s)
 		}
 	}
 	for node := range after {
 		if before[node] == nil {
-			w.markDirty(node, key)
-			w.nodes[node] = append(w.nodes[node], s)
+			d.markDirty(node, key)
+			d.nodes[node] = append(d.nodes[node], s)
 		}
 	}
 }
 
 // markDirty records that the rows of a node have to be written, because of the given Services if any.
-func (w *desired) markDirty(node string, keys ...world.Key) {
-	if w.dirty[node] == nil {
-		w.dirty[node] = map[world.Key]bool{}
+func (d *desired) markDirty(node string, keys ...world.Key) {
+	if d.dirty[node] == nil {
+		d.dirty[node] = map[world.Key]bool{}
 	}
 	for _, key := range keys {
-		w.dirty[node][key] = true
+		d.dirty[node][key] = true
 	}
 }
 
 // removeFromNode removes a Service from a node.
-func (w *desired) removeFromNode(node string, s *desiredService) {
-	rest := slices.DeleteFunc(w.nodes[node], func(of *desiredService) bool { return of == s })
-	if w.nodes[node] = rest; len(rest) == 0 {
-		delete(w.nodes, node)
+func (d *desired) removeFromNode(node string, s *desiredService) {
+	rest := slices.DeleteFunc(d.nodes[node], func(of *desiredService) bool { return of == s })
+	if d.nodes[node] = rest; len(rest) == 0 {
+		delete(d.nodes, node)
 	}
 }
 
@@ -142,17 +142,17 @@ func equalBackends(a, b []rows.ShardBackend) bool {
 const wideBackends = 2000
 
 // backendsOn returns the backends on a node, including duplicates across plans.
-func (w *desired) backendsOn(node string) (backends []rows.ShardBackend) {
-	for _, s := range w.nodes[node] {
+func (d *desired) backendsOn(node string) (backends []rows.ShardBackend) {
+	for _, s := range d.nodes[node] {
 		p := s.plan
 		if isWide(p) {
-			if w.splitPlans[p] == nil {
-				w.splitPlans[p] = byNode(p)
+			if d.splitPlans[p] == nil {
+				d.splitPlans[p] = byNode(p)
 			}
 			if backends == nil {
-				backends = slices.Clip(w.splitPlans[p][node])
+				backends = slices.Clip(d.splitPlans[p][node])
 			} else {
-				backends = append(backends, w.splitPlans[p][node]...)
+				backends = append(backends, d.splitPlans[p][node]...)
 			}
 			continue
 		}
@@ -183,10 +183,10 @@ func hasBackends(p *plan.Service, node string) (yes bool) {
 
 // brokenFor returns the errors of the nodes that a change needs: those with backends, and those that had some before.
 // A Service that is being removed may have needed any node.
-func (w *desired) brokenFor(c dataplane.Change, broken map[string]error) error {
+func (d *desired) brokenFor(c dataplane.Change, broken map[string]error) error {
 	var errs []error
 	for name, err := range broken {
-		if c.Want == nil || hasBackends(c.Want, name) || w.dirty[name][c.Key] {
+		if c.Want == nil || hasBackends(c.Want, name) || d.dirty[name][c.Key] {
 			errs = append(errs, err)
 		}
 	}

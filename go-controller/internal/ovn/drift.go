@@ -54,22 +54,22 @@ var _ cache.EventHandler = (*drift)(nil)
 
 // OnAdd implements cache.EventHandler. A new row may be one that our rows depend on, or one of a Service that has no
 // plan: a write of a former leader may arrive late.
-func (f *drift) OnAdd(_ string, m model.Model) {
+func (d *drift) OnAdd(_ string, m model.Model) {
 	if ids := externalIDs(m); ids[rows.KeyController] == rows.Controller && ids[rows.KeyOwnerType] == rows.OwnerService {
 		if key, ok := parseKey(ids[rows.KeyService]); ok {
-			f.addSuspects(func(s *pendingChecks) { s.added[key] = true })
+			d.addSuspects(func(s *pendingChecks) { s.added[key] = true })
 		}
 	}
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
-		f.d.changed(ShardStates)
+		d.d.changed(ShardStates)
 	case *nbdb.LogicalRouter:
-		f.inputsChanged(row.Name == rows.ClusterRouter)
+		d.inputsChanged(row.Name == rows.ClusterRouter)
 	case *nbdb.LogicalSwitch:
-		f.inputsChanged(row.Name == rows.JoinSwitch || strings.HasPrefix(row.Name, rows.ExternalSwitchPrefix))
+		d.inputsChanged(row.Name == rows.JoinSwitch || strings.HasPrefix(row.Name, rows.ExternalSwitchPrefix))
 	case *nbdb.LogicalRouterPort:
-		f.inputsChanged(isTopologyPort(row))
-		f.transitChanged(row)
+		d.inputsChanged(isTopologyPort(row))
+		d.transitChanged(row)
 	}
 }
 
@@ -81,62 +81,62 @@ func isTopologyPort(port *nbdb.LogicalRouterPort) bool {
 }
 
 // transitChanged reports that the node may have got or lost its port on the transit switch.
-func (f *drift) transitChanged(m model.Model) {
+func (d *drift) transitChanged(m model.Model) {
 	if port, ok := m.(*nbdb.LogicalRouterPort); ok && strings.HasPrefix(port.Name, rows.TransitPortPrefix) {
-		f.d.changed(Chassis)
+		d.d.changed(Chassis)
 	}
 }
 
 // OnUpdate implements cache.EventHandler.
-func (f *drift) OnUpdate(_ string, before, m model.Model) {
+func (d *drift) OnUpdate(_ string, before, m model.Model) {
 	switch row := m.(type) {
 	case *nbdb.HAChassis:
-		f.d.changed(ShardStates)
+		d.d.changed(ShardStates)
 	case *nbdb.NBGlobal:
 		if old, ok := before.(*nbdb.NBGlobal); ok && !old.Equals(row) {
-			f.addSuspects(func(s *pendingChecks) { s.topology = true })
+			d.addSuspects(func(s *pendingChecks) { s.topology = true })
 		}
 	case *nbdb.LogicalRouterPort:
-		f.inputsChanged(isTopologyPort(row))
+		d.inputsChanged(isTopologyPort(row))
 	case *nbdb.AddressSet:
 		if !lowered(before, row) {
 			return
 		}
 	case *nbdb.LogicalRouter:
 		if old, ok := before.(*nbdb.LogicalRouter); ok {
-			f.detached(old.LoadBalancer, row.LoadBalancer)
+			d.detached(old.LoadBalancer, row.LoadBalancer)
 			if equalExceptBalancers(old, row) {
 				return
 			}
 		}
 	}
-	f.recordOwner(before)
+	d.recordOwner(before)
 }
 
 // OnDelete implements cache.EventHandler.
-func (f *drift) OnDelete(table string, m model.Model) {
+func (d *drift) OnDelete(table string, m model.Model) {
 	switch table {
 	case rows.HAChassis:
-		f.d.changed(ShardStates)
+		d.d.changed(ShardStates)
 	case rows.RouterPort:
-		f.transitChanged(m)
+		d.transitChanged(m)
 		if isOwned(m) {
 			select {
-			case f.orphaned <- struct{}{}:
+			case d.orphaned <- struct{}{}:
 			default:
 			}
 		}
 	}
-	f.recordOwner(m)
+	d.recordOwner(m)
 }
 
 // recordOwner records the part of the database that a row we own belongs to.
-func (f *drift) recordOwner(m model.Model) {
+func (d *drift) recordOwner(m model.Model) {
 	ids := externalIDs(m)
 	if ids[rows.KeyController] != rows.Controller {
 		return
 	}
-	f.addSuspects(func(s *pendingChecks) {
+	d.addSuspects(func(s *pendingChecks) {
 		switch ids[rows.KeyOwnerType] {
 		case rows.OwnerNode:
 			s.nodes[ids[rows.KeyNode]] = true
@@ -150,9 +150,9 @@ func (f *drift) recordOwner(m model.Model) {
 	})
 }
 
-func (f *drift) inputsChanged(yes bool) {
+func (d *drift) inputsChanged(yes bool) {
 	if yes {
-		f.addSuspects(func(s *pendingChecks) { s.topology, s.inputs = true, true })
+		d.addSuspects(func(s *pendingChecks) { s.topology, s.inputs = true, true })
 	}
 }
 
@@ -166,7 +166,7 @@ func equalExceptBalancers(before, after *nbdb.LogicalRouter) bool {
 }
 
 // detached records load balancers that a router no longer has.
-func (f *drift) detached(before, after []string) {
+func (d *drift) detached(before, after []string) {
 	if len(before) == 0 {
 		return
 	}
@@ -174,7 +174,7 @@ func (f *drift) detached(before, after []string) {
 	for _, uuid := range after {
 		still[uuid] = true
 	}
-	f.addSuspects(func(s *pendingChecks) {
+	d.addSuspects(func(s *pendingChecks) {
 		for _, uuid := range before {
 			if !still[uuid] {
 				s.balancers[uuid] = true
@@ -183,16 +183,16 @@ func (f *drift) detached(before, after []string) {
 	})
 }
 
-func (f *drift) addSuspects(add func(*pendingChecks)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.suspects.nodes == nil {
-		f.suspects = pendingChecks{nodes: map[string]bool{}, services: map[world.Key]bool{},
+func (d *drift) addSuspects(add func(*pendingChecks)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.suspects.nodes == nil {
+		d.suspects = pendingChecks{nodes: map[string]bool{}, services: map[world.Key]bool{},
 			added: map[world.Key]bool{}, balancers: map[string]bool{}}
 	}
-	add(&f.suspects)
+	add(&d.suspects)
 	select {
-	case f.wake <- struct{}{}:
+	case d.wake <- struct{}{}:
 	default:
 	}
 }
@@ -201,7 +201,7 @@ func (f *drift) addSuspects(add func(*pendingChecks)) {
 // written, all of them are suspects.
 const driftShare = 10
 
-func (f *drift) run(ctx context.Context) error {
+func (d *drift) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	var backoff dataplane.DriftBackoff
@@ -214,22 +214,22 @@ func (f *drift) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.wake:
+		case <-d.wake:
 		}
 		start := time.Now()
-		f.mu.Lock()
-		s := f.suspects
-		f.suspects = pendingChecks{}
-		f.mu.Unlock()
+		d.mu.Lock()
+		s := d.suspects
+		d.suspects = pendingChecks{}
+		d.mu.Unlock()
 		var wait time.Duration
-		switch what, foreign := f.differs(s); {
+		switch what, foreign := d.differs(s); {
 		case foreign:
 			wait = backoff.Reported(time.Now())
 			klog.FromContext(ctx).Info("Another client changed rows we own", "rows", what, "nextCheckIn", wait)
-			f.d.changed(Rows)
+			d.d.changed(Rows)
 		case what != "":
 			klog.FromContext(ctx).Info("Another client changed rows that ours depend on", "rows", what)
-			f.d.changed(Rows)
+			d.d.changed(Rows)
 		}
 		pause.Reset(max(wait, driftShare*time.Since(start)))
 	}

@@ -321,7 +321,7 @@ func authority(t *testing.T, dir, name string) issuer {
 }
 
 // issue creates a certificate as ovs-pki does: with a common name and no alternative names.
-func (a issuer) issue(t *testing.T, dir, name string) {
+func (i issuer) issue(t *testing.T, dir, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -331,7 +331,7 @@ func (a issuer) issue(t *testing.T, dir, name string) {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name + " id:4711"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, cert, i.cert, key.Public(), i.key)
 	if err != nil {
 		t.Fatal(err)
 	}

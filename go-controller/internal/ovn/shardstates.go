@@ -109,39 +109,39 @@ type observedClaim struct {
 	since   time.Time
 }
 
-func (s *claimObserver) OnAdd(_ string, m model.Model)       { s.observe(m, false) }
-func (s *claimObserver) OnUpdate(_ string, _, m model.Model) { s.observe(m, false) }
-func (s *claimObserver) OnDelete(_ string, m model.Model)    { s.observe(m, true) }
+func (o *claimObserver) OnAdd(_ string, m model.Model)       { o.observe(m, false) }
+func (o *claimObserver) OnUpdate(_ string, _, m model.Model) { o.observe(m, false) }
+func (o *claimObserver) OnDelete(_ string, m model.Model)    { o.observe(m, true) }
 
-func (s *claimObserver) observe(m model.Model, gone bool) {
+func (o *claimObserver) observe(m model.Model, gone bool) {
 	port, ok := m.(*sbdb.PortBinding)
 	if !ok || !strings.HasPrefix(port.LogicalPort, rows.RedirectPrefix) {
 		return
 	}
-	s.mu.Lock()
-	last, known := s.claims[port.LogicalPort]
+	o.mu.Lock()
+	last, known := o.claims[port.LogicalPort]
 	switch {
 	case gone || port.Chassis == nil:
-		delete(s.claims, port.LogicalPort)
+		delete(o.claims, port.LogicalPort)
 	case !known || last.chassis != *port.Chassis:
-		s.claims[port.LogicalPort] = observedClaim{*port.Chassis, time.Now()}
-		time.AfterFunc(s.settle, func() { s.d.changed(ShardStates) })
+		o.claims[port.LogicalPort] = observedClaim{*port.Chassis, time.Now()}
+		time.AfterFunc(o.settle, func() { o.d.changed(ShardStates) })
 	}
-	s.mu.Unlock()
-	s.d.changed(ShardStates)
+	o.mu.Unlock()
+	o.d.changed(ShardStates)
 }
 
 // reset discards all claims. On a new connection it is unknown how long the existing claims have lasted.
-func (s *claimObserver) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.claims)
+func (o *claimObserver) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.claims)
 }
 
 // isSettled reports whether the claim on a port has lasted for the settle time.
-func (s *claimObserver) isSettled(port string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	claim, ok := s.claims[port]
-	return ok && time.Since(claim.since) >= s.settle
+func (o *claimObserver) isSettled(port string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	claim, ok := o.claims[port]
+	return ok && time.Since(claim.since) >= o.settle
 }

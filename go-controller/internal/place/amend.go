@@ -16,34 +16,34 @@ import (
 
 // Add places a Service that is the youngest with a placement and already has its addresses, those in holds excepted. It
 // reports whether one of them is an anchor.
-func (s *Placements) Add(svc *world.Service, a *ipam.Allocation, holds map[netip.Addr]Hold) (anchored bool) {
+func (ps *Placements) Add(svc *world.Service, a *ipam.Allocation, holds map[netip.Addr]Hold) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return false
 	}
-	placements := s.add(svc, a, addrs, holds)
-	s.Services[svc.Key] = placements
-	return slices.ContainsFunc(placements, s.isAnchor)
+	placements := ps.add(svc, a, addrs, holds)
+	ps.Services[svc.Key] = placements
+	return slices.ContainsFunc(placements, ps.isAnchor)
 }
 
 // Remove removes the placement of a Service that shares no address. It reports whether one of its addresses was
 // an anchor.
-func (s *Placements) Remove(svc *world.Service) (anchored bool) {
-	placements := s.Services[svc.Key]
-	anchored = slices.ContainsFunc(placements, s.isAnchor)
+func (ps *Placements) Remove(svc *world.Service) (anchored bool) {
+	placements := ps.Services[svc.Key]
+	anchored = slices.ContainsFunc(placements, ps.isAnchor)
 	for _, placement := range placements {
 		if placement.Reason == "" {
 			l := placement.shardFamily()
-			s.vipsByShard[l] = slices.DeleteFunc(s.vipsByShard[l], func(p netip.Prefix) bool {
+			ps.vipsByShard[l] = slices.DeleteFunc(ps.vipsByShard[l], func(p netip.Prefix) bool {
 				return p.Addr() == placement.Addr
 			})
 		}
 	}
-	delete(s.Services, svc.Key)
+	delete(ps.Services, svc.Key)
 	return anchored
 }
 
 // isAnchor reports whether an address is an anchor.
-func (s *Placements) isAnchor(placement Placement) bool {
-	return placement.Reason == "" && s.vipsByShard[placement.shardFamily()][0].Addr() == placement.Addr
+func (ps *Placements) isAnchor(placement Placement) bool {
+	return placement.Reason == "" && ps.vipsByShard[placement.shardFamily()][0].Addr() == placement.Addr
 }

@@ -38,8 +38,8 @@ type Placement struct {
 
 // OutsideLayer2 reports whether no L2Domain is responsible for the address now. If it is announced, it is announced by
 // BGP.
-func (s *Placement) OutsideLayer2() bool {
-	switch s.Reason {
+func (p *Placement) OutsideLayer2() bool {
+	switch p.Reason {
 	case ReasonNoDomain, ReasonAddressOutsideSubnets, ReasonDisabledByMode, ReasonUnsupported, ReasonOtherServiceProxy,
 		ReasonServiceNotSelected:
 		return true
@@ -55,9 +55,9 @@ type Hold struct {
 }
 
 // VIPs returns the addresses of a Service that have a shard.
-func (s *Placements) VIPs(k world.Key) []plan.VIP {
+func (ps *Placements) VIPs(k world.Key) []plan.VIP {
 	var vips []plan.VIP
-	for _, placement := range s.Services[k] {
+	for _, placement := range ps.Services[k] {
 		if placement.Reason == "" {
 			vips = append(vips, plan.VIP{Addr: placement.Addr, Shard: placement.Shard})
 		}
@@ -81,7 +81,7 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 }
 
 // add places addresses of a Service that have no placement yet.
-func (s *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
+func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
 ) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
@@ -89,8 +89,8 @@ func (s *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.A
 			placements[i] = Placement{Addr: addr, Reason: ReasonOtherServiceProxy, Message: OtherServiceProxy(svc)}
 			continue
 		}
-		d, reason, message := s.layout.domainFor(svc, a.PoolOf(addr), addr)
-		if reason == "" && s.layout.primaryNetworks[svc.Key.Namespace] {
+		d, reason, message := ps.layout.domainFor(svc, a.PoolOf(addr), addr)
+		if reason == "" && ps.layout.primaryNetworks[svc.Key.Namespace] {
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
 				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
 		}
@@ -102,7 +102,7 @@ func (s *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.A
 			placements[i].Shard = d.shard(addr)
 			subnet, _ := d.subnet(addr)
 			l := placements[i].shardFamily()
-			s.vipsByShard[l] = append(s.vipsByShard[l], netip.PrefixFrom(addr, subnet.Bits()))
+			ps.vipsByShard[l] = append(ps.vipsByShard[l], netip.PrefixFrom(addr, subnet.Bits()))
 		}
 	}
 	return placements
@@ -115,13 +115,13 @@ func OtherServiceProxy(s *world.Service) string {
 		s.Labels[world.LabelServiceProxyName])
 }
 
-func (s *Placement) shardFamily() shardFamily { return shardFamily{s.Shard, world.FamilyOf(s.Addr)} }
+func (p *Placement) shardFamily() shardFamily { return shardFamily{p.Shard, world.FamilyOf(p.Addr)} }
 
 // anchors returns the VIPs that a shard's router has as its own addresses, at most one per family.
-func (s *Placements) anchors(id world.ShardID) []netip.Prefix {
+func (ps *Placements) anchors(id world.ShardID) []netip.Prefix {
 	var anchors []netip.Prefix
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		if l := s.vipsByShard[shardFamily{id, f}]; len(l) > 0 {
+		if l := ps.vipsByShard[shardFamily{id, f}]; len(l) > 0 {
 			anchors = append(anchors, l[0])
 		}
 	}

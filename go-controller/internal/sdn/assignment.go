@@ -120,15 +120,15 @@ func Want(
 }
 
 // place assigns an address to its node unless the node has too many.
-func (w *Assignment) place(c *candidate) {
-	n, size := len(w.Table[c.node]), w.sizes[c.node]+sizeOf(c.held)
+func (a *Assignment) place(c *candidate) {
+	n, size := len(a.Table[c.node]), a.sizes[c.node]+sizeOf(c.held)
 	if n < MaxVIPs && size <= maxText {
-		w.sizes[c.node] = size
-		w.Table.Add(c.node, c.held)
+		a.sizes[c.node] = size
+		a.Table.Add(c.node, c.held)
 		return
 	}
 	for _, key := range c.services {
-		w.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", c.held.Addr, c.node,
+		a.Failed[key] = fmt.Sprintf("address %s: node %s holds %d addresses already, which is the most", c.held.Addr, c.node,
 			n)
 	}
 }

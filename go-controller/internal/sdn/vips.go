@@ -94,25 +94,25 @@ func entry(h world.Held) vip {
 // sizeOf returns how much longer an annotation with an address is.
 func sizeOf(h world.Held) int { return len(Format([]world.Held{h})) - len("[]") + len(",") }
 
-func (e *vip) held() (world.Held, error) {
-	h := world.Held{Generation: e.Generation, Interface: e.Interface}
+func (v *vip) held() (world.Held, error) {
+	h := world.Held{Generation: v.Generation, Interface: v.Interface}
 	var err error
-	if h.Addr, err = netip.ParseAddr(e.IP); err != nil || h.Addr.Zone() != "" || h.Addr.Is4In6() ||
+	if h.Addr, err = netip.ParseAddr(v.IP); err != nil || h.Addr.Zone() != "" || h.Addr.Is4In6() ||
 		!h.Addr.IsGlobalUnicast() {
-		return h, fmt.Errorf("ip: %s is no address that a Service can have", quoted(e.IP))
+		return h, fmt.Errorf("ip: %s is no address that a Service can have", quoted(v.IP))
 	}
-	if h.Service.Namespace, h.Service.Name, err = pair(e.Service); err != nil {
-		return h, fmt.Errorf("service: %s is not NAMESPACE/NAME", quoted(e.Service))
+	if h.Service.Namespace, h.Service.Name, err = pair(v.Service); err != nil {
+		return h, fmt.Errorf("service: %s is not NAMESPACE/NAME", quoted(v.Service))
 	}
 	var index string
-	if h.Shard.Domain, index, err = pair(e.Shard); err == nil {
+	if h.Shard.Domain, index, err = pair(v.Shard); err == nil {
 		h.Shard.Index, err = strconv.Atoi(index)
 	}
 	if err != nil || h.Shard.Index < 0 || h.Shard.Index > maxShard || index != strconv.Itoa(h.Shard.Index) {
-		return h, fmt.Errorf("shard: %s is not L2DOMAIN/INDEX", quoted(e.Shard))
+		return h, fmt.Errorf("shard: %s is not L2DOMAIN/INDEX", quoted(v.Shard))
 	}
-	if !IsInterface(e.Interface) {
-		return h, fmt.Errorf("interface: %s is no name of an interface", quoted(e.Interface))
+	if !IsInterface(v.Interface) {
+		return h, fmt.Errorf("interface: %s is no name of an interface", quoted(v.Interface))
 	}
 	return h, nil
 }

@@ -37,11 +37,11 @@ type publishing struct {
 	next    http.RoundTripper
 }
 
-func (b *publishing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *publishing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.Contains(r.URL.Path, "/serviceplans/wide.") && r.Method == http.MethodPut {
-		b.written.Add(r.ContentLength)
+		p.written.Add(r.ContentLength)
 	}
-	return b.next.RoundTrip(r)
+	return p.next.RoundTrip(r)
 }
 
 // withPublisher calls f in a bubble.
@@ -84,22 +84,22 @@ func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
 }
 
 // published returns the plan of a Service that is published after what need not wait, nil if there is none.
-func (b *publishing) published(key world.Key) *v1alpha1.ServicePlanSpec {
+func (p *publishing) published(key world.Key) *v1alpha1.ServicePlanSpec {
 	<-time.After(10 * time.Millisecond) // a write takes 1 ms
 	synctest.Wait()
-	b.p.mu.Lock()
-	defer b.p.mu.Unlock()
-	if o := b.p.objects[Name(key)]; o != nil {
+	p.p.mu.Lock()
+	defer p.p.mu.Unlock()
+	if o := p.p.objects[Name(key)]; o != nil {
 		return &o.Spec
 	}
 	return nil
 }
 
 // watch counts how often a ServicePlan appears with an address that another one has, until stop returns the number.
-func (b *publishing) watch(t *testing.T) (stop func() int) {
+func (p *publishing) watch(t *testing.T) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	holders, twice := map[string]string{}, 0
-	informer := kube.NewPlanInformer(b.clients, func(old, now *v1alpha1.ServicePlan) {
+	informer := kube.NewPlanInformer(p.clients, func(old, now *v1alpha1.ServicePlan) {
 		if old != nil {
 			maps.DeleteFunc(holders, func(_, name string) bool { return name == old.Name })
 		}

@@ -115,29 +115,29 @@ endpoints: [{addresses: [10.244.1.10], nodeName: %[3]s, conditions: {ready: true
 
 // configureRouter configures the router, which waits for the nodes to dial: if both sides dial once a second on a busy
 // machine, each may end the connection of the other one for minutes.
-func (s *fabric) configureRouter(t *testing.T) {
+func (fb *fabric) configureRouter(t *testing.T) {
 	t.Helper()
 	lines := []string{"bfd", " profile slow", "  receive-interval 1000", "  transmit-interval 1000",
 		"  detect-multiplier 100", "  exit", " exit", "router bgp 64512", " bgp router-id 10.255.0.1",
 		" no bgp ebgp-requires-policy"}
-	for _, n := range s.Nodes {
+	for _, n := range fb.Nodes {
 		neighbor := " neighbor " + n.Addr.String()
 		lines = append(lines, neighbor+" remote-as 64500", neighbor+" passive", neighbor+" bfd",
 			neighbor+" bfd profile slow")
 	}
-	if err := s.Router.Configure(t.Context(), lines...); err != nil {
+	if err := fb.Router.Configure(t.Context(), lines...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // importMetalLB does what `kubectl slb import metallb` does. Nothing may be left out.
-func (s *fabric) importMetalLB(t *testing.T) {
+func (fb *fabric) importMetalLB(t *testing.T) {
 	t.Helper()
-	objects, err := metallb.Parse([]byte(metalLB + "---" + metalLBConfigurations(s.Nodes)))
+	objects, err := metallb.Parse([]byte(metalLB + "---" + metalLBConfigurations(fb.Nodes)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(s.Plane.RESTConfig())
+	client, err := dynamic.NewForConfig(fb.Plane.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +155,9 @@ func (s *fabric) importMetalLB(t *testing.T) {
 }
 
 // controller runs the product's controller until the returned function is called. Its requests go through wrappers.
-func (s *fabric) controller(t *testing.T, wrappers ...transport.WrapperFunc) (stop func()) {
+func (fb *fabric) controller(t *testing.T, wrappers ...transport.WrapperFunc) (stop func()) {
 	t.Helper()
-	config := s.Plane.RESTConfig()
+	config := fb.Plane.RESTConfig()
 	for _, w := range wrappers {
 		config.Wrap(w)
 	}
@@ -221,9 +221,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // ours returns our objects.
-func (s *fabric) ours(t *testing.T) []kubefrr.Configuration {
+func (fb *fabric) ours(t *testing.T) []kubefrr.Configuration {
 	t.Helper()
-	clients, err := kube.NewFRRClients(s.Plane.RESTConfig(), site.Namespace)
+	clients, err := kube.NewFRRClients(fb.Plane.RESTConfig(), site.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,9 +235,9 @@ func (s *fabric) ours(t *testing.T) []kubefrr.Configuration {
 }
 
 // field returns what kubectl get -o jsonpath=PATH prints of an object, or without a name of all objects of a kind.
-func (s *fabric) field(t *testing.T, resource, namespace, name, path string) string {
+func (fb *fabric) field(t *testing.T, resource, namespace, name, path string) string {
 	t.Helper()
-	out, err := s.Plane.Get(t.Context(), resource, namespace, name, path)
+	out, err := fb.Plane.Get(t.Context(), resource, namespace, name, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,19 +245,19 @@ func (s *fabric) field(t *testing.T, resource, namespace, name, path string) str
 }
 
 // generations returns the generations of our objects by their names.
-func (s *fabric) generations(t *testing.T) map[string]string {
+func (fb *fabric) generations(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, o := range s.ours(t) {
+	for _, o := range fb.ours(t) {
 		out[o.Name] = fmt.Sprintf("%s/%d", o.UID, o.Generation)
 	}
 	return out
 }
 
 // changed returns the names of our objects that are not what they were.
-func (s *fabric) changed(t *testing.T, was map[string]string) []string {
+func (fb *fabric) changed(t *testing.T, was map[string]string) []string {
 	t.Helper()
-	is := s.generations(t)
+	is := fb.generations(t)
 	var out []string
 	for name := range is {
 		if was[name] != is[name] {
@@ -274,10 +274,10 @@ func (s *fabric) changed(t *testing.T, was map[string]string) []string {
 
 // webhookCalls returns how many objects the webhook has admitted and refused, as the API server counts them. A request
 // that ended before the webhook answered is neither: the tests stop controllers.
-func (s *fabric) webhookCalls(t *testing.T) (admitted, refused int) {
+func (fb *fabric) webhookCalls(t *testing.T) (admitted, refused int) {
 	t.Helper()
 	const calls, rejections = "apiserver_admission_webhook_request_total{", "apiserver_admission_webhook_rejection_count{"
-	for line := range strings.Lines(s.kubectl(t, "get", "--raw", "/metrics")) {
+	for line := range strings.Lines(fb.kubectl(t, "get", "--raw", "/metrics")) {
 		answered := strings.HasPrefix(line, calls) && strings.Contains(line, `rejected="false"`)
 		rejected := strings.HasPrefix(line, rejections) && strings.Contains(line, `error_type="no_error"`)
 		if !answered && !rejected || !strings.Contains(line, site.Webhook) {
@@ -297,9 +297,9 @@ func (s *fabric) webhookCalls(t *testing.T) (admitted, refused int) {
 }
 
 // hops returns the gateways of a route in the router's kernel, sorted.
-func (s *fabric) hops(t *testing.T, prefix string) []string {
+func (fb *fabric) hops(t *testing.T, prefix string) []string {
 	t.Helper()
-	text, err := exec.CommandContext(t.Context(), "ip", "-n", s.Router.Netns, "route", "show", prefix).Output()
+	text, err := exec.CommandContext(t.Context(), "ip", "-n", fb.Router.Netns, "route", "show", prefix).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func (s *fabric) hops(t *testing.T, prefix string) []string {
 }
 
 // pathState returns the communities of a prefix as the router has it from a node, empty if it has none from it.
-func (s *fabric) pathState(t *testing.T, prefix, node string) string {
+func (fb *fabric) pathState(t *testing.T, prefix, node string) string {
 	t.Helper()
 	var is struct {
 		Paths []struct {
@@ -323,7 +323,7 @@ func (s *fabric) pathState(t *testing.T, prefix, node string) string {
 			Peer      struct{ PeerID string }
 		}
 	}
-	if err := s.Router.Show(t.Context(), "show bgp ipv4 unicast "+prefix+" json", &is); err != nil {
+	if err := fb.Router.Show(t.Context(), "show bgp ipv4 unicast "+prefix+" json", &is); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range is.Paths {
@@ -334,16 +334,16 @@ func (s *fabric) pathState(t *testing.T, prefix, node string) string {
 	return ""
 }
 
-func (s *fabric) apply(t *testing.T, texts ...string) {
+func (fb *fabric) apply(t *testing.T, texts ...string) {
 	t.Helper()
-	if err := s.Plane.Apply(t.Context(), strings.Join(texts, "---")); err != nil {
+	if err := fb.Plane.Apply(t.Context(), strings.Join(texts, "---")); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *fabric) kubectl(t *testing.T, args ...string) string {
+func (fb *fabric) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := s.Plane.Kubectl(t.Context(), args...)
+	out, err := fb.Plane.Kubectl(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,16 +351,16 @@ func (s *fabric) kubectl(t *testing.T, args ...string) string {
 }
 
 // dump logs what explains a failure.
-func (s *fabric) dump(t *testing.T) {
+func (fb *fabric) dump(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for _, args := range [][]string{{"get", "bgppeers.slb.k8s.ovn.org", "-o", "jsonpath={.items[*].status}"},
 		{"-n", "shop", "get", "services", "-o", "jsonpath={.items[*].status}"},
 		{"-n", site.Namespace, "get", "frrconfigurations", "-o", "jsonpath={.items[*].spec}"},
 		{"get", "frrnodestates", "-o", "jsonpath={.items[*].status.lastConversionResult}"}} {
-		out, err := s.Plane.Kubectl(ctx, args...)
+		out, err := fb.Plane.Kubectl(ctx, args...)
 		t.Logf("%v (%v): %.1500s", args, err, out)
 	}
-	for _, n := range s.Nodes {
+	for _, n := range fb.Nodes {
 		text, err := os.ReadFile(n.Config)
 		t.Logf("%s (%v): %.1500s", n.Config, err, text)
 		for _, log := range n.Logs() {
@@ -368,7 +368,7 @@ func (s *fabric) dump(t *testing.T) {
 			t.Logf("%s (%v): %s", log, err, text[max(0, len(text)-1500):])
 		}
 	}
-	for _, r := range []frr.Router{s.Nodes[0].FRR, s.Router} {
+	for _, r := range []frr.Router{fb.Nodes[0].FRR, fb.Router} {
 		out, err := r.Vtysh(ctx, "-c", "show bgp ipv4 unicast summary", "-c", "show bgp ipv4 unicast", "-c",
 			"show running-config").CombinedOutput()
 		t.Logf("%s (%v): %.3000s", r.Name, err, out)

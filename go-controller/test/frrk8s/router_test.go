@@ -132,11 +132,11 @@ func TestServiceReachesARouter(t *testing.T) {
 
 // takeOver deletes MetalLB's objects, and waits until ours define the session. frr-k8s may see any moment of this: each
 // of our objects has the session's BFD profile all along.
-func (s *fabric) takeOver(t *testing.T) {
+func (fb *fabric) takeOver(t *testing.T) {
 	t.Helper()
-	s.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
+	fb.kubectl(t, "-n", site.Namespace, "delete", "frrconfigurations", "metallb-n1", "metallb-n2")
 	await.True(t, "objects with a session of our own", func() bool {
-		profiles := strings.Fields(s.field(t, "frrconfigurations", site.Namespace, "",
+		profiles := strings.Fields(fb.field(t, "frrconfigurations", site.Namespace, "",
 			"{range .items[*]}{.metadata.name}={.spec.bgp.routers[*].neighbors[*].bfdProfile} {end}"))
 		if i := slices.IndexFunc(profiles, func(p string) bool { return !strings.HasSuffix(p, "=slow") }); i >= 0 {
 			t.Fatalf("an object without the BFD profile: %s", profiles[i])
@@ -152,10 +152,10 @@ type connections struct {
 	LastResetDueTo                             string
 }
 
-func (s *fabric) connections(t *testing.T, n *site.Node) connections {
+func (fb *fabric) connections(t *testing.T, n *site.Node) connections {
 	t.Helper()
 	var all map[string]connections
-	if err := s.Router.Show(t.Context(), "show bgp neighbors "+n.Addr.String()+" json", &all); err != nil {
+	if err := fb.Router.Show(t.Context(), "show bgp neighbors "+n.Addr.String()+" json", &all); err != nil {
 		t.Fatal(err)
 	}
 	return all[n.Addr.String()]
@@ -163,42 +163,42 @@ func (s *fabric) connections(t *testing.T, n *site.Node) connections {
 
 // refuse adds a peer that contradicts the others on each node. Nothing is written for it, and the nodes stay as they
 // are, which the next steps show.
-func (s *fabric) refuse(t *testing.T) {
+func (fb *fabric) refuse(t *testing.T) {
 	t.Helper()
-	s.apply(t, `{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: refused},
+	fb.apply(t, `{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: refused},
   spec: {backend: FRRK8s, myASN: 64999, peerASN: 64512, peerAddress: 10.77.0.9}}`)
 	await.True(t, "the peer refused", func() bool {
-		return strings.Contains(s.field(t, "bgppeers.slb.k8s.ovn.org", "", "refused",
+		return strings.Contains(fb.field(t, "bgppeers.slb.k8s.ovn.org", "", "refused",
 			`{.status.conditions[?(@.type=="Ready")].reason}`), "FRRConflict")
 	})
-	for _, n := range s.Nodes {
+	for _, n := range fb.Nodes {
 		await.NoError(t, "the state of node "+n.Name, func(ctx context.Context) error { // it may not be there yet
-			is, err := s.Plane.Get(ctx, "frrnodestates", "", n.Name, "{.status.lastConversionResult}")
+			is, err := fb.Plane.Get(ctx, "frrnodestates", "", n.Name, "{.status.lastConversionResult}")
 			if err == nil && is != "success" {
 				err = errors.New(is)
 			}
 			return err
 		})
 	}
-	s.kubectl(t, "delete", "bgppeers.slb.k8s.ovn.org", "refused")
-	s.refuseForeign(t)
+	fb.kubectl(t, "delete", "bgppeers.slb.k8s.ovn.org", "refused")
+	fb.refuseForeign(t)
 }
 
 // refuseForeign tries to add an object of others that contradicts ours. The webhook refuses it for the reason for which
 // our check does.
-func (s *fabric) refuseForeign(t *testing.T) {
+func (fb *fabric) refuseForeign(t *testing.T) {
 	t.Helper()
 	var foreign frrapi.Spec
 	const text = `{bgp: {routers: [{asn: 64500, neighbors: [{asn: 64999, address: 10.77.0.1}]}]}}`
 	if err := yaml.Unmarshal([]byte(text), &foreign); err != nil {
 		t.Fatal(err)
 	}
-	clients, err := kube.NewFRRClients(s.Plane.RESTConfig(), site.Namespace)
+	clients, err := kube.NewFRRClients(fb.Plane.RESTConfig(), site.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	merged := frrk8s.NewMerged(nil)
-	for _, c := range s.ours(t) {
+	for _, c := range fb.ours(t) {
 		if conflict := merged.Add(c.Name, &c.Spec); conflict != nil {
 			t.Errorf("objects of ours: %s", conflict)
 		}
@@ -216,59 +216,59 @@ func (s *fabric) refuseForeign(t *testing.T) {
 
 // announced waits until Services are announced by what frr-k8s reports, and no longer once it reports the last session
 // with the router as lost.
-func (s *fabric) announced(t *testing.T) {
+func (fb *fabric) announced(t *testing.T) {
 	t.Helper()
 	is := func(status string) func() bool {
 		return func() bool {
-			return s.field(t, "services", "shop", "late",
+			return fb.field(t, "services", "shop", "late",
 				`{.status.conditions[?(@.type=="slb.k8s.ovn.org/Announced")].status}`) == status
 		}
 	}
 	await.True(t, "the Service announced", is("True"))
-	n := s.Nodes[1] // the other one drains
+	n := fb.Nodes[1] // the other one drains
 	neighbor := "neighbor " + n.Addr.String() + " shutdown"
-	if err := s.Router.Configure(t.Context(), "router bgp 64512", neighbor); err != nil {
+	if err := fb.Router.Configure(t.Context(), "router bgp 64512", neighbor); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "the Service without a session not announced", is("False"))
-	if err := s.Router.Configure(t.Context(), "router bgp 64512", "no "+neighbor); err != nil {
+	if err := fb.Router.Configure(t.Context(), "router bgp 64512", "no "+neighbor); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "the Service announced again", is("True"))
-	s.awaitHops(t, moving, n.Addr.String())
+	fb.awaitHops(t, moving, n.Addr.String())
 }
 
 // drain drains the first node. The router is told to avoid its routes before they are withdrawn. The controller can
 // write no more objects after the one that says so, and is stopped then, so that FRR has as much time as it needs on a
 // busy machine. The next one withdraws.
-func (s *fabric) drain(t *testing.T, stop func()) func() {
+func (fb *fabric) drain(t *testing.T, stop func()) func() {
 	t.Helper()
-	s.kubectl(t, "annotate", "node", "n1", "slb.k8s.ovn.org/drain=test")
+	fb.kubectl(t, "annotate", "node", "n1", "slb.k8s.ovn.org/drain=test")
 	await.True(t, "an object for the node that drains", func() bool {
-		return strings.Contains(s.field(t, "frrconfigurations", site.Namespace, "",
+		return strings.Contains(fb.field(t, "frrconfigurations", site.Namespace, "",
 			"{.items[*].spec.bgp.routers[*].neighbors[*].toAdvertise.withCommunity[*].community}"), leaving)
 	})
 	stop()
-	n1 := s.Nodes[0].Addr.String()
+	n1 := fb.Nodes[0].Addr.String()
 	await.True(t, "the routes of a node that drains to be avoided", func() bool {
-		return s.pathState(t, moving, n1) == "64500:7 graceful-shutdown"
+		return fb.pathState(t, moving, n1) == "64500:7 graceful-shutdown"
 	})
-	stop = s.controller(t)
-	await.True(t, "the routes of a node that drains withdrawn", func() bool { return s.pathState(t, moving, n1) == "" })
-	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
+	stop = fb.controller(t)
+	await.True(t, "the routes of a node that drains withdrawn", func() bool { return fb.pathState(t, moving, n1) == "" })
+	fb.awaitHops(t, moving, fb.Nodes[1].Addr.String())
 	return stop
 }
 
 // edit edits a field in which all objects must agree: they are replaced, and none is refused. It returns when all that
 // were there are there again, so that a controller that is stopped then has nothing left to write.
-func (s *fabric) edit(t *testing.T) {
+func (fb *fabric) edit(t *testing.T) {
 	t.Helper()
-	before := s.generations(t)
-	s.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p",
+	before := fb.generations(t)
+	fb.kubectl(t, "patch", "bgppeers.slb.k8s.ovn.org", "tor", "--type=merge", "-p",
 		`{"spec":{"holdTime":"300s","keepaliveTime":"100s"}}`)
 	await.True(t, "all objects edited", func() bool {
 		edited := map[string]string{}
-		for line := range strings.Lines(s.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-l",
+		for line := range strings.Lines(fb.kubectl(t, "-n", site.Namespace, "get", "frrconfigurations", "-l",
 			frrapi.LabelPeer, "-o", `jsonpath={range .items[*]}{.metadata.name} `+
 				`{.spec.bgp.routers[*].neighbors[*].holdTime}{"\n"}{end}`)) {
 			name, holdTime, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -281,25 +281,25 @@ func (s *fabric) edit(t *testing.T) {
 		}
 		return len(edited) == len(before)
 	})
-	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
+	fb.awaitHops(t, moving, fb.Nodes[1].Addr.String())
 }
 
 // withoutControllers kills the controllers of frr-k8s; ours does not run either. Routes and sessions stay.
-func (s *fabric) withoutControllers(t *testing.T) {
+func (fb *fabric) withoutControllers(t *testing.T) {
 	t.Helper()
-	before := s.connections(t, s.Nodes[1])
-	for _, n := range s.Nodes {
+	before := fb.connections(t, fb.Nodes[1])
+	for _, n := range fb.Nodes {
 		if err := n.KillController(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The router asks for all routes once more.
-	vtysh(t, s.Router, "clear bgp ipv4 unicast * in")
-	s.awaitHops(t, moving, s.Nodes[1].Addr.String())
-	if is := s.connections(t, s.Nodes[1]); is != before {
+	vtysh(t, fb.Router, "clear bgp ipv4 unicast * in")
+	fb.awaitHops(t, moving, fb.Nodes[1].Addr.String())
+	if is := fb.connections(t, fb.Nodes[1]); is != before {
 		t.Errorf("the router's session was reset: %+v, %+v before", is, before)
 	}
-	for _, n := range s.Nodes {
+	for _, n := range fb.Nodes {
 		if err := n.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -307,9 +307,9 @@ func (s *fabric) withoutControllers(t *testing.T) {
 }
 
 // awaitHops waits until the router's kernel has a route by exactly these nodes.
-func (s *fabric) awaitHops(t *testing.T, prefix string, nodes ...string) {
+func (fb *fabric) awaitHops(t *testing.T, prefix string, nodes ...string) {
 	t.Helper()
 	await.True(t, fmt.Sprintf("a route to %s by %v", prefix, nodes), func() bool {
-		return slices.Equal(s.hops(t, prefix), nodes)
+		return slices.Equal(fb.hops(t, prefix), nodes)
 	})
 }

@@ -18,9 +18,9 @@ import (
 
 // reach connects a client behind the router to an address of a Service, until each node has answered. The nodes have
 // the address as OVN-Kubernetes' load balancers have it; what leads to them are only the routes of FRR.
-func (s *fabric) reach(t *testing.T, addr string) {
+func (fb *fabric) reach(t *testing.T, addr string) {
 	t.Helper()
-	tor := s.Router.Netns
+	tor := fb.Router.Netns
 	client := tor + "-client"
 	batch := func(netns string, lines ...string) {
 		t.Helper()
@@ -43,7 +43,7 @@ func (s *fabric) reach(t *testing.T, addr string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const port = "80"
-	for _, n := range s.Nodes {
+	for _, n := range fb.Nodes {
 		batch(n.FRR.Netns, "route add local "+addr+" dev lo", "route add 10.78.0.0/24 via 10.77.0.1")
 		var listener net.Listener
 		within(t, n.FRR.Netns, func() (err error) {
@@ -74,7 +74,7 @@ func (s *fabric) reach(t *testing.T, addr string) {
 			answered[string(name)] = true
 			return err
 		})
-		return len(answered) == len(s.Nodes)
+		return len(answered) == len(fb.Nodes)
 	})
 }
 

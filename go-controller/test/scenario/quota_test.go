@@ -51,47 +51,49 @@ type tenants struct {
 	log []string
 }
 
-func (c *tenants) do(format string, args ...any) {
+func (ts *tenants) do(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	c.log = append(c.log, line)
-	c.cluster.run("> " + line + "\n")
+	ts.log = append(ts.log, line)
+	ts.cluster.run("> " + line + "\n")
 }
 
 // one returns one of the texts.
-func (c *tenants) one(texts ...string) string { return texts[c.IntN(len(texts))] }
+func (ts *tenants) one(texts ...string) string { return texts[ts.IntN(len(texts))] }
 
-func (c *tenants) address() string { return fmt.Sprintf("%q", fmt.Sprintf("10.61.0.%d", 1+c.IntN(4))) }
+func (ts *tenants) address() string {
+	return fmt.Sprintf("%q", fmt.Sprintf("10.61.0.%d", 1+ts.IntN(4)))
+}
 
-func (c *tenants) externalIPs() string {
-	list := []string{c.address(), c.address()}
+func (ts *tenants) externalIPs() string {
+	list := []string{ts.address(), ts.address()}
 	slices.Sort(list)
-	return c.one("null", "["+list[0]+"]", "["+strings.Join(slices.Compact(list), ",")+"]")
+	return ts.one("null", "["+list[0]+"]", "["+strings.Join(slices.Compact(list), ",")+"]")
 }
 
-func (c *tenants) create(service string) {
-	c.do("lb %s allow-shared-ip=k {ports: [{name: p, port: %d}]}", service, 80+c.IntN(3))
+func (ts *tenants) create(service string) {
+	ts.do("lb %s allow-shared-ip=k {ports: [{name: p, port: %d}]}", service, 80+ts.IntN(3))
 }
 
-func (c *tenants) run(t *testing.T) {
+func (ts *tenants) run(t *testing.T) {
 	names := []string{"cafe/a", "cafe/b", "cafe/c", "bank/x", "bank/y"}
-	c.do("nodes 3")
-	c.do("start controller no-database")
-	quota, sharing := 1+c.IntN(2), c.one("Namespace", "Namespace", "Cluster")
-	c.do("pool own 10.61.0.0/28 {externalIPs: true, quotaPerNamespace: %d, sharing: %s%s%s}", quota, sharing,
-		c.one("", ", reuseDelay: 5s"), c.one("", "", ", autoAssign: false"))
+	ts.do("nodes 3")
+	ts.do("start controller no-database")
+	quota, sharing := 1+ts.IntN(2), ts.one("Namespace", "Namespace", "Cluster")
+	ts.do("pool own 10.61.0.0/28 {externalIPs: true, quotaPerNamespace: %d, sharing: %s%s%s}", quota, sharing,
+		ts.one("", ", reuseDelay: 5s"), ts.one("", "", ", autoAssign: false"))
 	for _, n := range names {
-		c.create(n)
-		c.do("wait 1s")
+		ts.create(n)
+		ts.do("wait 1s")
 	}
-	c.do("api delay services %sms", c.one("5", "20", "200"))
+	ts.do("api delay services %sms", ts.one("5", "20", "200"))
 	for range 60 {
-		c.edit(c.one(names...))
-		<-time.After(time.Duration(c.IntN(60)*c.IntN(8)) * time.Millisecond)
+		ts.edit(ts.one(names...))
+		<-time.After(time.Duration(ts.IntN(60)*ts.IntN(8)) * time.Millisecond)
 	}
-	c.do("wait 30s")
+	ts.do("wait 30s")
 	has, owner := map[string]map[string]bool{}, map[string]string{}
 	for _, n := range names {
-		o, err := c.get("service/" + n)
+		o, err := ts.get("service/" + n)
 		if err != nil {
 			continue // deleted
 		}
@@ -116,35 +118,35 @@ func (c *tenants) run(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Log(strings.Join(c.log, "\n"))
+		t.Log(strings.Join(ts.log, "\n"))
 	}
 }
 
-func (c *tenants) edit(service string) {
+func (ts *tenants) edit(service string) {
 	const patch, requests = "patch service/%s ", `"metadata":{"annotations":{"slb.k8s.ovn.org/load-balancer-ips":%s}}`
-	switch c.IntN(10) {
+	switch ts.IntN(10) {
 	case 0, 1:
-		c.do(patch+`{"spec":{"externalIPs":%s}}`, service, c.externalIPs())
+		ts.do(patch+`{"spec":{"externalIPs":%s}}`, service, ts.externalIPs())
 	case 2, 3:
-		c.do(patch+"{"+requests+"}", service, c.one("null", c.address(), c.address()))
+		ts.do(patch+"{"+requests+"}", service, ts.one("null", ts.address(), ts.address()))
 	case 4, 5:
-		c.do(patch+"{"+requests+`,"spec":{"externalIPs":%s}}`, service, c.one("null", c.address(), c.address()),
-			c.externalIPs())
+		ts.do(patch+"{"+requests+`,"spec":{"externalIPs":%s}}`, service, ts.one("null", ts.address(), ts.address()),
+			ts.externalIPs())
 	case 6:
-		c.do(patch+`{"spec":{"type":%q}}`, service, c.one("ClusterIP", "LoadBalancer", "LoadBalancer"))
+		ts.do(patch+`{"spec":{"type":%q}}`, service, ts.one("ClusterIP", "LoadBalancer", "LoadBalancer"))
 	case 7:
-		c.do(patch+`{"spec":{"ports":[{"name":"p","port":%d}]}}`, service, 80+c.IntN(3))
+		ts.do(patch+`{"spec":{"ports":[{"name":"p","port":%d}]}}`, service, 80+ts.IntN(3))
 	case 8:
-		c.do("annotate service/%s slb.k8s.ovn.org/allow-shared-ip=%s", service, c.one("k", "k", "l"))
+		ts.do("annotate service/%s slb.k8s.ovn.org/allow-shared-ip=%s", service, ts.one("k", "k", "l"))
 	default:
-		switch c.IntN(4) {
+		switch ts.IntN(4) {
 		case 0:
-			c.do("kill controller")
-			c.do("start controller no-database")
+			ts.do("kill controller")
+			ts.do("start controller no-database")
 		case 1:
-			c.do("delete service/%s", service)
-			<-time.After(time.Duration(c.IntN(300)) * time.Millisecond)
-			c.create(service)
+			ts.do("delete service/%s", service)
+			<-time.After(time.Duration(ts.IntN(300)) * time.Millisecond)
+			ts.create(service)
 		}
 	}
 }

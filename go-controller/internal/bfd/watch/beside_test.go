@@ -114,19 +114,19 @@ func besideUp(t *testing.T, w watcher) {
 }
 
 // watchTheirs configures the sessions of the bfdd on the node.
-func (d bfdd) watchTheirs(t *testing.T) {
+func (b bfdd) watchTheirs(t *testing.T) {
 	t.Helper()
 	for _, s := range beside() {
-		d.configure(t, bfddPeerOf(fmt.Sprintf(s.format, 100+s.theirs), fmt.Sprintf(s.format, s.theirs),
+		b.configure(t, bfddPeerOf(fmt.Sprintf(s.format, 100+s.theirs), fmt.Sprintf(s.format, s.theirs),
 			s.settings.Multihop), timers(interval)...)
 	}
 }
 
 // awaitTheirs waits until the sessions of the bfdd on the node are up, which takes packets in both directions.
-func (d bfdd) awaitTheirs(t *testing.T) {
+func (b bfdd) awaitTheirs(t *testing.T) {
 	t.Helper()
 	for _, s := range beside() {
-		d.await(t, fmt.Sprintf(s.format, 100+s.theirs), "up", func(p bfddPeer) bool {
+		b.await(t, fmt.Sprintf(s.format, 100+s.theirs), "up", func(p bfddPeer) bool {
 			return p.Status == "up" && p.RemoteTransmit == interval.Milliseconds()
 		})
 	}
@@ -158,9 +158,9 @@ func TestPeerGetsNoPortUnreachable(t *testing.T) {
 }
 
 // counter returns a counter of the node's kernel (nstat(8)).
-func (n site) counter(t *testing.T, name string) int {
+func (s site) counter(t *testing.T, name string) int {
 	t.Helper()
-	fields := strings.Fields(run(t, "ip", "netns", "exec", n.node, "nstat", "-asz", name))
+	fields := strings.Fields(run(t, "ip", "netns", "exec", s.node, "nstat", "-asz", name))
 	at := slices.Index(fields, name)
 	if at < 0 || at+1 >= len(fields) {
 		t.Fatalf("nstat %s: %v", name, fields)

@@ -22,7 +22,7 @@ import (
 // bfdd is an FRR.
 type bfdd struct{ frr.Router }
 
-func (n site) startBFDD(t *testing.T) bfdd { t.Helper(); return startBFDD(t, n.router, "") }
+func (s site) startBFDD(t *testing.T) bfdd { t.Helper(); return startBFDD(t, s.router, "") }
 
 // startBFDD starts the FRR in a directory, by default that of frr.Prefix, in a namespace.
 func startBFDD(t *testing.T, netns, prefix string) bfdd {
@@ -45,9 +45,9 @@ func startBFDD(t *testing.T, netns, prefix string) bfdd {
 }
 
 // configure configures bfdd's end of a session.
-func (d bfdd) configure(t *testing.T, peer string, lines ...string) {
+func (b bfdd) configure(t *testing.T, peer string, lines ...string) {
 	t.Helper()
-	if err := d.Configure(t.Context(), append([]string{"bfd", " peer " + peer}, lines...)...); err != nil {
+	if err := b.Configure(t.Context(), append([]string{"bfd", " peer " + peer}, lines...)...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,11 +68,11 @@ type bfddPeer struct {
 }
 
 // await waits until bfdd's end of a session is as wanted.
-func (d bfdd) await(t *testing.T, peer, what string, wanted func(bfddPeer) bool) {
+func (b bfdd) await(t *testing.T, peer, what string, wanted func(bfddPeer) bool) {
 	t.Helper()
 	await.NoError(t, fmt.Sprintf("bfdd's peer %s is %s", peer, what), func(ctx context.Context) error {
 		var all []bfddPeer
-		if err := d.Show(ctx, "show bfd peers json", &all); err != nil {
+		if err := b.Show(ctx, "show bfd peers json", &all); err != nil {
 			return err
 		}
 		for _, p := range all {

@@ -108,8 +108,8 @@ type kernelWay struct {
 }
 
 // write implements transmitter.
-func (s *kernelWay) write(b []byte) error {
-	return os.NewSyscallError("sendto", unix.Sendto(s.fd, b, unix.MSG_DONTWAIT, s.to))
+func (w *kernelWay) write(b []byte) error {
+	return os.NewSyscallError("sendto", unix.Sendto(w.fd, b, unix.MSG_DONTWAIT, w.to))
 }
 
-func (s *kernelWay) close() { _ = unix.Close(s.fd) } // all packets have been sent
+func (w *kernelWay) close() { _ = unix.Close(w.fd) } // all packets have been sent

@@ -71,25 +71,25 @@ func newSite(t *testing.T) site {
 }
 
 // cut blocks packets on the segment while both ends see their links up.
-func (n site) cut(t *testing.T)     { n.ip(t, n.hop, "link set lan-router nomaster") }
-func (n site) restore(t *testing.T) { n.ip(t, n.hop, "link set lan-router master br0") }
+func (s site) cut(t *testing.T)     { s.ip(t, s.hop, "link set lan-router nomaster") }
+func (s site) restore(t *testing.T) { s.ip(t, s.hop, "link set lan-router master br0") }
 
 // addLate adds the interface "late" to the node, fe80::9, connected to the router's, fe80::8.
-func (n site) addLate(t *testing.T) {
+func (s site) addLate(t *testing.T) {
 	t.Helper()
-	run(t, "ip", "link", "add", "late", "netns", n.node, "type", "veth", "peer", "name", "late", "netns", n.router)
-	n.ip(t, n.node, "link set late addrgenmode none up", "addr add fe80::9/64 dev late nodad")
-	n.ip(t, n.router, "link set late addrgenmode none up", "addr add fe80::8/64 dev late nodad")
+	run(t, "ip", "link", "add", "late", "netns", s.node, "type", "veth", "peer", "name", "late", "netns", s.router)
+	s.ip(t, s.node, "link set late addrgenmode none up", "addr add fe80::9/64 dev late nodad")
+	s.ip(t, s.router, "link set late addrgenmode none up", "addr add fe80::8/64 dev late nodad")
 }
 
-func (n site) ip(t *testing.T, ns string, lines ...string) {
+func (s site) ip(t *testing.T, ns string, lines ...string) {
 	t.Helper()
 	if err := ip.Batch(context.WithoutCancel(t.Context()), ns, lines...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (n site) sysctl(t *testing.T, ns string, assignments ...string) {
+func (s site) sysctl(t *testing.T, ns string, assignments ...string) {
 	t.Helper()
 	for _, a := range assignments {
 		key, value, _ := strings.Cut(a, "=")
@@ -135,7 +135,7 @@ func onLAN(format string, n int, s bfd.Settings) (t Target, peer string) {
 const lan4, lan6 = "10.66.0.%d", "fd66::%d"
 
 // run runs a Watcher in a namespace until the test ends.
-func (n site) run(t *testing.T, ns string) watcher {
+func (s site) run(t *testing.T, ns string) watcher {
 	t.Helper()
 	w := New(nil)
 	ctx, cancel := context.WithCancel(t.Context())

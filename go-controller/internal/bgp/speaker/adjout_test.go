@@ -26,7 +26,7 @@ type table struct {
 }
 
 // receive applies a batch of messages.
-func (r *table) receive(t *testing.T, raw []byte) {
+func (tb *table) receive(t *testing.T, raw []byte) {
 	t.Helper()
 	in, buf := bufio.NewReader(bytes.NewReader(raw)), make([]byte, maxMessage)
 	for m, err := next(in, buf); err == nil; m, err = next(in, buf) {
@@ -36,20 +36,20 @@ func (r *table) receive(t *testing.T, raw []byte) {
 		}
 		body := parsed.Body.(*packet.BGPUpdate)
 		if ends, _ := body.IsEndOfRib(); ends {
-			r.endOfRIBs++
+			tb.endOfRIBs++
 			continue
 		}
-		r.updates++
+		tb.updates++
 		if _, err := packet.ValidateUpdateMsg(body, map[packet.RouteFamily]packet.BGPAddPathMode{
 			packet.RF_IPv4_UC: packet.BGP_ADD_PATH_NONE, packet.RF_IPv6_UC: packet.BGP_ADD_PATH_NONE}, true, false,
 			false); err != nil {
 			t.Fatalf("a router refuses %x: %v", m, err)
 		}
-		r.apply(body)
+		tb.apply(body)
 	}
 }
 
-func (r *table) apply(body *packet.BGPUpdate) {
+func (tb *table) apply(body *packet.BGPUpdate) {
 	with := ""
 	drop, add := map[string]bool{}, map[string]bool{}
 	for _, a := range body.PathAttributes {
@@ -76,10 +76,10 @@ func (r *table) apply(body *packet.BGPUpdate) {
 		add[n.String()] = true
 	}
 	for prefix := range drop {
-		delete(r.routes, netip.MustParsePrefix(prefix))
+		delete(tb.routes, netip.MustParsePrefix(prefix))
 	}
 	for prefix := range add {
-		r.routes[netip.MustParsePrefix(prefix)] = with
+		tb.routes[netip.MustParsePrefix(prefix)] = with
 	}
 }
 

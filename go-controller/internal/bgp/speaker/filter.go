@@ -70,18 +70,18 @@ func bfdDown() *notificationError {
 		text: "BFD is down: the path to the peer failed"}
 }
 
-func (r *notificationError) Error() string { return r.text }
+func (e *notificationError) Error() string { return e.text }
 
 // reason returns why the session ends. An OPEN that is not acceptable stays so until a configuration changes.
-func (r *notificationError) reason() reason {
-	why := reason{text: r.text, kind: detected}
+func (e *notificationError) reason() reason {
+	why := reason{text: e.text, kind: detected}
 	switch {
-	case r.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
-		why.kind, why.asn = standing, r.asn
-		if r.subcode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
+	case e.code == packet.BGP_ERROR_OPEN_MESSAGE_ERROR:
+		why.kind, why.asn = standing, e.asn
+		if e.subcode == packet.BGP_ERROR_SUB_BAD_PEER_AS {
 			why.about = v1alpha1.BGPErrorWrongASN
 		}
-	case r.code == packet.BGP_ERROR_CEASE && r.subcode == bfdDownSubcode:
+	case e.code == packet.BGP_ERROR_CEASE && e.subcode == bfdDownSubcode:
 		why.about = v1alpha1.BGPErrorBFDDown
 	}
 	return why
@@ -177,9 +177,9 @@ func newMessage(kind byte, body ...byte) []byte {
 func keepalive() []byte { return newMessage(packet.BGP_MSG_KEEPALIVE) }
 
 // notification returns the NOTIFICATION to send to the router; nil for none.
-func (r *notificationError) notification() []byte {
-	if r.suppressed {
+func (e *notificationError) notification() []byte {
+	if e.suppressed {
 		return nil
 	}
-	return newMessage(packet.BGP_MSG_NOTIFICATION, append([]byte{r.code, r.subcode}, r.data...)...)
+	return newMessage(packet.BGP_MSG_NOTIFICATION, append([]byte{e.code, e.subcode}, e.data...)...)
 }

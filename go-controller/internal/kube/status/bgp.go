@@ -18,32 +18,32 @@ type BGP struct {
 }
 
 // PeerStatuses returns a Merge for each BGPPeer.
-func (v BGP) PeerStatuses() map[string]Merge[*v1alpha1.BGPPeer] {
-	return merges(v.Peers, (*v1alpha1.BGPPeer).DeepCopy,
+func (b BGP) PeerStatuses() map[string]Merge[*v1alpha1.BGPPeer] {
+	return merges(b.Peers, (*v1alpha1.BGPPeer).DeepCopy,
 		func(o *v1alpha1.BGPPeer) *[]metav1.Condition { return &o.Status.Conditions }, nil)
 }
 
 // AdvertisementStatuses returns a Merge for each BGPAdvertisement.
-func (v BGP) AdvertisementStatuses() map[string]Merge[*v1alpha1.BGPAdvertisement] {
-	return merges(v.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
+func (b BGP) AdvertisementStatuses() map[string]Merge[*v1alpha1.BGPAdvertisement] {
+	return merges(b.Advertisements, (*v1alpha1.BGPAdvertisement).DeepCopy,
 		func(o *v1alpha1.BGPAdvertisement) *[]metav1.Condition { return &o.Status.Conditions }, setAdvertisementColumns)
 }
 
 // ProfileStatuses returns a Merge for each BFDProfile.
-func (v BGP) ProfileStatuses() map[string]Merge[*v1alpha1.BFDProfile] {
-	return merges(v.Profiles, (*v1alpha1.BFDProfile).DeepCopy,
+func (b BGP) ProfileStatuses() map[string]Merge[*v1alpha1.BFDProfile] {
+	return merges(b.Profiles, (*v1alpha1.BFDProfile).DeepCopy,
 		func(o *v1alpha1.BFDProfile) *[]metav1.Condition { return &o.Status.Conditions }, nil)
 }
 
 // CommunityStatuses returns a Merge for each Community.
-func (v BGP) CommunityStatuses() map[string]Merge[*v1alpha1.Community] {
-	return merges(v.Communities, (*v1alpha1.Community).DeepCopy,
+func (b BGP) CommunityStatuses() map[string]Merge[*v1alpha1.Community] {
+	return merges(b.Communities, (*v1alpha1.Community).DeepCopy,
 		func(o *v1alpha1.Community) *[]metav1.Condition { return &o.Status.Conditions }, setCommunityColumns)
 }
 
 // NodeStatuses returns a Merge for each BGPNodeStatus that has expired.
-func (v BGP) NodeStatuses() map[string]Merge[*v1alpha1.BGPNodeStatus] {
-	return merges(v.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy,
+func (b BGP) NodeStatuses() map[string]Merge[*v1alpha1.BGPNodeStatus] {
+	return merges(b.Silent, (*v1alpha1.BGPNodeStatus).DeepCopy,
 		func(o *v1alpha1.BGPNodeStatus) *[]metav1.Condition { return &o.Status.Conditions }, nil)
 }
 

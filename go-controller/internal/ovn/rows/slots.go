@@ -73,12 +73,12 @@ type counted struct{ count, index int }
 // byCount is a heap whose first element has the fewest slots, and of those the lowest index. Its length stays the same.
 type byCount []counted
 
-func (h byCount) Len() int      { return len(h) }
-func (h byCount) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h byCount) Push(any)      {}
-func (h byCount) Pop() any      { return nil }
-func (h byCount) Less(i, j int) bool {
-	return h[i].count < h[j].count || h[i].count == h[j].count && h[i].index < h[j].index
+func (c byCount) Len() int      { return len(c) }
+func (c byCount) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c byCount) Push(any)      {}
+func (c byCount) Pop() any      { return nil }
+func (c byCount) Less(i, j int) bool {
+	return c[i].count < c[j].count || c[i].count == c[j].count && c[i].index < c[j].index
 }
 
 // replaceDuplicates assigns slots that only repeat a backend to new backends.

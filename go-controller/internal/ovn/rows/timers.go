@@ -32,7 +32,7 @@ func timers() []bfdOption {
 const originalPrefix = "slb.k8s.ovn.org/"
 
 // originalKey returns the key of NB_Global:external_ids that stores the original value.
-func (t bfdOption) originalKey() string { return originalPrefix + t.key }
+func (o bfdOption) originalKey() string { return originalPrefix + o.key }
 
 // TimerOf returns the key of the option whose original value a key of NB_Global:external_ids stores.
 func TimerOf(key string) string { return strings.TrimPrefix(key, originalPrefix) }
@@ -92,11 +92,11 @@ func (b *Builder) requiredBFD() map[string]int {
 	return want
 }
 
-func (t bfdOption) value(s string) int {
+func (o bfdOption) value(s string) int {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return n
 	}
-	return t.defaultValue
+	return o.defaultValue
 }
 
 func appendChange(changes []KeyChange, key, from, to string) []KeyChange {

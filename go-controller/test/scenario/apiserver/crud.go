@@ -145,23 +145,23 @@ func (s *Server) conflict(q *request, why error) error {
 
 // merged returns the object that a request makes of an old and a new one: the new one with the metadata that clients
 // can't change, and with the old status or nothing but the new one.
-func (q *request) merged(old, obj map[string]any) map[string]any {
+func (rq *request) merged(old, obj map[string]any) map[string]any {
 	next := runtime.DeepCopyJSON(obj)
 	switch {
-	case q.subresource == "status":
+	case rq.subresource == "status":
 		next = runtime.DeepCopyJSON(old)
 		delete(next, "status")
 		if status, has := obj["status"]; has {
 			next["status"] = runtime.DeepCopyJSONValue(status)
 		}
-	case q.kind.HasStatus:
+	case rq.kind.HasStatus:
 		delete(next, "status")
 		if status, has := old["status"]; has {
 			next["status"] = runtime.DeepCopyJSONValue(status)
 		}
 	}
 	o, before := object(next), object(old)
-	o.SetGroupVersionKind(q.kind.GroupVersionKind)
+	o.SetGroupVersionKind(rq.kind.GroupVersionKind)
 	o.SetName(before.GetName())
 	o.SetNamespace(before.GetNamespace())
 	o.SetUID(before.GetUID())

@@ -63,30 +63,30 @@ var errNoPath = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: "the server could not find the requested resource",
 }}
 
-func (q *request) parseQuery(r *http.Request) error {
+func (rq *request) parseQuery(r *http.Request) error {
 	query := r.URL.Query()
-	q.strict = query.Get("fieldValidation") == metav1.FieldValidationStrict
-	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &q.options, nil); err != nil {
+	rq.strict = query.Get("fieldValidation") == metav1.FieldValidationStrict
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &rq.options, nil); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	var err error
-	if q.labels, err = labels.Parse(q.options.LabelSelector); err != nil {
+	if rq.labels, err = labels.Parse(rq.options.LabelSelector); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	if q.fields, err = fields.ParseSelector(q.options.FieldSelector); err != nil {
+	if rq.fields, err = fields.ParseSelector(rq.options.FieldSelector); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	return nil
 }
 
 // selects reports whether an object is among those that the request is for; nil is not.
-func (q *request) selects(obj map[string]any) bool {
+func (rq *request) selects(obj map[string]any) bool {
 	if obj == nil {
 		return false
 	}
 	o := object(obj)
-	return (q.namespace == "" || o.GetNamespace() == q.namespace) && (q.name == "" || o.GetName() == q.name) &&
-		q.labels.Matches(labels.Set(o.GetLabels())) && q.fields.Matches(fieldsOf(obj))
+	return (rq.namespace == "" || o.GetNamespace() == rq.namespace) && (rq.name == "" || o.GetName() == rq.name) &&
+		rq.labels.Matches(labels.Set(o.GetLabels())) && rq.fields.Matches(fieldsOf(obj))
 }
 
 // fieldsOf are the fields of an object by their paths, such as "metadata.name".

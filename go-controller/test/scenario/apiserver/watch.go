@@ -71,73 +71,73 @@ func (s *Server) watch(ctx context.Context, c *Client, q *request) (*stream, err
 }
 
 // bookmark returns the object of a bookmark; the one at the end of the initial events has an annotation.
-func (w *stream) bookmark(initialEventsEnd bool) map[string]any {
-	metadata := map[string]any{"resourceVersion": fmt.Sprint(w.seen)}
+func (st *stream) bookmark(initialEventsEnd bool) map[string]any {
+	metadata := map[string]any{"resourceVersion": fmt.Sprint(st.seen)}
 	if initialEventsEnd {
 		metadata["annotations"] = map[string]any{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	return map[string]any{"apiVersion": w.query.kind.GroupVersion().String(), "kind": w.query.kind.Kind,
+	return map[string]any{"apiVersion": st.query.kind.GroupVersion().String(), "kind": st.query.kind.Kind,
 		"metadata": metadata}
 }
 
-func (w *stream) write(kind watch.EventType, obj any) {
+func (st *stream) write(kind watch.EventType, obj any) {
 	data, err := json.Marshal(map[string]any{"type": kind, "object": obj})
 	if err != nil {
 		panic(fmt.Sprintf("stored object: %v", err)) // It was decoded from JSON.
 	}
-	w.buffer.Write(append(data, '\n'))
+	st.buffer.Write(append(data, '\n'))
 }
 
 // Read implements io.Reader.
-func (w *stream) Read(p []byte) (int, error) {
-	for w.buffer.Len() == 0 {
-		changed, err := w.next()
+func (st *stream) Read(p []byte) (int, error) {
+	for st.buffer.Len() == 0 {
+		changed, err := st.next()
 		if err != nil {
 			return 0, err
 		}
-		if w.buffer.Len() > 0 {
+		if st.buffer.Len() > 0 {
 			break
 		}
 		select {
 		case <-changed:
-		case <-w.closed:
+		case <-st.closed:
 			return 0, io.EOF
-		case <-w.ctx.Done():
-			return 0, w.ctx.Err()
+		case <-st.ctx.Done():
+			return 0, st.ctx.Err()
 		}
 	}
-	return w.buffer.Read(p)
+	return st.buffer.Read(p)
 }
 
 // next appends the new events to the buffer. The returned channel is closed when there may be more.
-func (w *stream) next() (<-chan struct{}, error) {
-	s := w.server
+func (st *stream) next() (<-chan struct{}, error) {
+	s := st.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.faults.refuses(w.client) || s.faults.watchEpoch != w.epoch {
+	if s.faults.refuses(st.client) || s.faults.watchEpoch != st.epoch {
 		return nil, io.ErrUnexpectedEOF
 	}
-	i, _ := slices.BinarySearchFunc(w.table.events, w.seen+1, func(e event, revision uint64) int {
+	i, _ := slices.BinarySearchFunc(st.table.events, st.seen+1, func(e event, revision uint64) int {
 		return int(e.revision) - int(revision) //nolint:gosec // revisions are small
 	})
-	for _, e := range w.table.events[i:] {
-		w.seen = e.revision
-		switch was, is := w.query.selects(e.before), w.query.selects(e.after); {
+	for _, e := range st.table.events[i:] {
+		st.seen = e.revision
+		switch was, is := st.query.selects(e.before), st.query.selects(e.after); {
 		case was && is:
-			w.write(watch.Modified, e.after)
+			st.write(watch.Modified, e.after)
 		case is:
-			w.write(watch.Added, e.after)
+			st.write(watch.Added, e.after)
 		case was:
 			gone := object(e.before).DeepCopy()
 			gone.SetResourceVersion(fmt.Sprint(e.revision))
-			w.write(watch.Deleted, gone.Object)
+			st.write(watch.Deleted, gone.Object)
 		}
 	}
 	return s.changed, nil
 }
 
 // Close implements io.Closer.
-func (w *stream) Close() error {
-	w.once.Do(func() { close(w.closed) })
+func (st *stream) Close() error {
+	st.once.Do(func() { close(st.closed) })
 	return nil
 }
