@@ -88,7 +88,7 @@ func Compute(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 
 // Off returns the reason why there must be no sessions (BGP is disabled), or "" if there may be.
 func (l *Layout) Off() string {
-	if s := &l.world.Cluster.Switch; !s.Mode.BGP() {
+	if s := &l.world.Cluster.ModeSetting; !s.Mode.BGP() {
 		return s.Off("BGP is")
 	}
 	return ""

@@ -285,14 +285,14 @@ func (c *Controller) fullPass() {
 	if c.observer != nil && known.Synced {
 		c.observer.Observe(w)
 	}
-	var before *world.Switch
+	var before *world.ModeSetting
 	if c.last != nil {
-		before = &c.last.World.Cluster.Switch
+		before = &c.last.World.Cluster.ModeSetting
 	}
 	zones := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase)
 	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
-	c.withoutLayer2.Store(!w.Cluster.Switch.Mode.Layer2() || interconnect)
-	c.events.Switched(c.facts, before, w.Cluster.Switch)
+	c.withoutLayer2.Store(!w.Cluster.ModeSetting.Mode.Layer2() || interconnect)
+	c.events.ModeChanged(c.facts, before, w.Cluster.ModeSetting)
 	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
 	c.leave(d.Later)

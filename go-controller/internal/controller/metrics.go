@@ -92,7 +92,7 @@ func (m *metrics) allocated(since time.Time) {
 func (m *metrics) decided(v *report.Builder, services map[world.Key]*status.Service, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.lastPass.set(v, services)
-	s := &v.World.Cluster.Switch
+	s := &v.World.Cluster.ModeSetting
 	m.enabled.WithLabelValues("layer2").Set(flag(s.Mode.Layer2()))
 	m.enabled.WithLabelValues("bgp").Set(flag(s.Mode.BGP()))
 	m.modeInvalid.Set(flag(s.Refused != ""))

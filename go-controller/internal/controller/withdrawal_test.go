@@ -64,11 +64,11 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			for i, s := range test.steps {
 				now = now.Add(s.after)
-				w := &world.Snapshot{Now: now, Sessions: s.sessions, Cluster: world.Cluster{Switch: world.Switch{Mode: s.mode,
-					Release: true}}}
+				w := &world.Snapshot{Now: now, Sessions: s.sessions}
+				w.Cluster.ModeSetting = world.ModeSetting{Mode: s.mode, Release: true}
 				due := d.before(w, s.known, test.absent)
-				if w.Cluster.Switch.Release != s.released {
-					t.Errorf("step %d: released %v, want %v", i, w.Cluster.Switch.Release, s.released)
+				if w.Cluster.ModeSetting.Release != s.released {
+					t.Errorf("step %d: released %v, want %v", i, w.Cluster.ModeSetting.Release, s.released)
 				}
 				if due.After(now) == s.released {
 					t.Errorf("step %d: next check at %s, now is %s", i, due, now)

@@ -98,7 +98,7 @@ func (p *probe) isExpired(now time.Time) bool {
 func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	p := &st.probing
 	before, silent := p.requests, p.paused
-	p.paused = !d.World.Cluster.Switch.Mode.Layer2() || d.Layout.UnsupportedReason != ""
+	p.paused = !d.World.Cluster.ModeSetting.Mode.Layer2() || d.Layout.UnsupportedReason != ""
 	p.guards, p.requests, p.held = guarded(d.World.Nodes), map[netip.Addr]probe{}, map[world.Key]*world.Service{}
 	if len(p.guards) == 0 {
 		p.carried = nil

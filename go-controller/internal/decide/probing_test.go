@@ -120,9 +120,9 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 	s.m = State{}
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("it was announced before we came", 0, true, nil)
-	s.w.Cluster.Switch.Mode = world.BGPOnly
+	s.w.Cluster.ModeSetting.Mode = world.BGPOnly
 	s.expect("layer 2 is disabled", time.Second, false, nil)
-	s.w.Cluster.Switch.Mode = world.Layer2Only
+	s.w.Cluster.ModeSetting.Mode = world.Layer2Only
 	s.expect("and on", time.Hour, false, about(first, "10.50.0.100"))
 	s.expect("a guard that hangs", probeTimeout, true, nil)
 	for i, n := range s.w.Nodes {

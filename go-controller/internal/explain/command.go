@@ -34,7 +34,7 @@ func (p *path) kubectl(format string, values ...any) string {
 	return printable.Command("kubectl -n %s "+format, append([]any{p.Service.Namespace}, values...)...)
 }
 
-// enable returns the command that enables what a message of a world.Switch reports as disabled.
+// enable returns the command that enables what a message of a world.ModeSetting reports as disabled.
 func enable(message string) string {
 	if strings.Contains(message, v1alpha1.AnnotationMode) {
 		return "kubectl annotate networks.operator.openshift.io cluster " + v1alpha1.AnnotationMode + "=" +

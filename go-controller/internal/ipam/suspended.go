@@ -19,8 +19,8 @@ type Suspension struct {
 // would overwrite each other indefinitely.
 func suspended(c *world.Cluster) Suspension {
 	switch {
-	case c.Switch.Mode == world.Disabled:
-		return Suspension{ReasonDisabledByMode, c.Switch.Off("service load balancers are")}
+	case c.ModeSetting.Mode == world.Disabled:
+		return Suspension{ReasonDisabledByMode, c.ModeSetting.Off("service load balancers are")}
 	case len(c.AutoAssignCIDRs) > 0:
 		return Suspension{ReasonOpenShiftAssigns,
 			fmt.Sprintf("OpenShift allocates addresses itself (config.openshift.io Network \"cluster\", "+
@@ -32,7 +32,7 @@ func suspended(c *world.Cluster) Suspension {
 // releasesAddrs reports whether a Service gives up what we allocated to it. Addresses that others wrote into its status
 // are not removed.
 func releasesAddrs(c *world.Cluster, s *world.Service, held []netip.Addr) bool {
-	return c.Switch.Mode == world.Disabled && c.Switch.Release && (len(s.Given) > 0 || len(held) > 0)
+	return c.ModeSetting.Mode == world.Disabled && c.ModeSetting.Release && (len(s.Given) > 0 || len(held) > 0)
 }
 
 // needsAddress reports whether a Service with these addresses should get any others.

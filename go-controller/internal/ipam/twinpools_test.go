@@ -109,7 +109,7 @@ func (t *twin) pools(s *world.Service, gets map[world.Family]netip.Addr) []*worl
 }
 
 func suspends(w *world.Snapshot) bool {
-	return w.Cluster.Switch.Mode == world.Disabled || len(w.Cluster.AutoAssignCIDRs) > 0
+	return w.Cluster.ModeSetting.Mode == world.Disabled || len(w.Cluster.AutoAssignCIDRs) > 0
 }
 
 func older(a, b *world.Pool) bool {

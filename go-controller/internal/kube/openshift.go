@@ -71,8 +71,8 @@ type openShiftFacts struct {
 	// operator is nil if there is no such object. about refers to it, or to the last one.
 	operator *convert.NetworkOperator
 	about    corev1.ObjectReference
-	// currentMode is the switch in force; nil before all objects were read.
-	currentMode *world.Switch
+	// modeSetting is the setting in force; nil before all objects were read.
+	modeSetting *world.ModeSetting
 }
 
 // setNetworkConfig stores the networks, and whether OpenShift assigns addresses itself (autoAssignCIDRs).
@@ -118,7 +118,7 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(),
 			UID: o.GetUID()}
 	}
-	if f.openShift.currentMode != nil {
+	if f.openShift.modeSetting != nil {
 		f.updateMode()
 	}
 	f.changes.others = f.changes.others || !same
@@ -128,21 +128,21 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	}
 }
 
-// updateMode computes which switch is in force. The statuses of pools contain the switch that was in force before
+// updateMode computes which setting is in force. The statuses of pools contain the setting that was in force before
 // this process started.
 func (f *Facts) updateMode() {
-	if f.openShift.currentMode == nil {
-		first := convert.DefaultSwitch(f.convert)
+	if f.openShift.modeSetting == nil {
+		first := convert.DefaultModeSetting(f.convert)
 		for _, name := range sortedKeys(f.pools) {
-			if s, ok := convert.StoredSwitch(f.pools[name].object); ok {
+			if s, ok := convert.StoredModeSetting(f.pools[name].object); ok {
 				first = s
 				break
 			}
 		}
-		f.openShift.currentMode = &first
+		f.openShift.modeSetting = &first
 	}
-	next := convert.Switch(*f.openShift.currentMode, f.openShift.operator, f.convert)
-	f.openShift.currentMode = &next
+	next := convert.ModeSetting(*f.openShift.modeSetting, f.openShift.operator, f.convert)
+	f.openShift.modeSetting = &next
 }
 
 // Mode returns the mode in force. It is valid once all objects it depends on have been read.
@@ -150,7 +150,7 @@ func (f *Facts) Mode() world.Mode {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.updateMode()
-	return f.openShift.currentMode.Mode
+	return f.openShift.modeSetting.Mode
 }
 
 // Interconnect reports whether the zones of OVN-Kubernetes have their own databases, although one is configured.
@@ -168,7 +168,7 @@ func (f *Facts) Interconnect() bool {
 // addOpenShift adds the facts from OpenShift to the facts about the cluster.
 func (f *Facts) addOpenShift(c *world.Cluster) {
 	f.updateMode()
-	c.Switch = *f.openShift.currentMode
+	c.ModeSetting = *f.openShift.modeSetting
 	config, operator := f.openShift.config, f.openShift.operator
 	if operator == nil {
 		operator = &convert.NetworkOperator{}
@@ -179,9 +179,9 @@ func (f *Facts) addOpenShift(c *world.Cluster) {
 	c.InternalNets = operator.InternalNets
 }
 
-// Switched queues an Event about OpenShift's Network object if the mode in force changed or the mode annotation was
+// ModeChanged queues an Event about OpenShift's Network object if the mode in force changed or the mode annotation was
 // rejected.
-func (e *Events) Switched(f *Facts, was *world.Switch, is world.Switch) {
+func (e *Events) ModeChanged(f *Facts, was *world.ModeSetting, is world.ModeSetting) {
 	f.mu.Lock()
 	about := f.openShift.about
 	f.mu.Unlock()

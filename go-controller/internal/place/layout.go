@@ -157,7 +157,7 @@ func (l *Layout) claimPools(d *Domain, exists map[string]bool) {
 func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones,
 	w *world.Snapshot) *Domain {
 	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}, sharedBridges: map[string]bool{}}
-	if s := &w.Cluster.Switch; !s.Mode.Layer2() {
+	if s := &w.Cluster.ModeSetting; !s.Mode.Layer2() {
 		d.DisabledReason = s.Off("layer 2 is")
 		d.decideMove(nil, w)
 		return d

@@ -322,7 +322,7 @@ func hostsOverUDP(p *plan.Service) []netip.Addr {
 
 // Pools returns the statuses of all pools, by name.
 func (v *Builder) Pools() map[string]status.Merge[*v1alpha1.IPAddressPool] {
-	mode := modeAccepted(&v.World.Cluster.Switch)
+	mode := modeAccepted(&v.World.Cluster.ModeSetting)
 	out := make(map[string]status.Merge[*v1alpha1.IPAddressPool], len(v.World.Pools))
 	for _, p := range v.World.Pools {
 		out[p.Name] = status.Pool(p.Problems, v.Allocation.Pools[p.Name], v.announcedFor(p), mode)
@@ -332,7 +332,7 @@ func (v *Builder) Pools() map[string]status.Merge[*v1alpha1.IPAddressPool] {
 
 // modeAccepted returns the verdict on the configured mode for the statuses of pools, or nil if there is no mode to
 // store.
-func modeAccepted(s *world.Switch) *status.Verdict {
+func modeAccepted(s *world.ModeSetting) *status.Verdict {
 	if !convert.MustStore(s) {
 		return nil
 	}

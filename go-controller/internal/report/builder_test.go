@@ -365,7 +365,7 @@ func TestForeignAddressIsNotAnnounced(t *testing.T) {
 	if !status.LeaveIngress || len(status.Addrs) > 0 || status.Allocated.Reason != "ForeignAddress" {
 		t.Errorf("with a host name: %+v", status)
 	}
-	w.Cluster.Switch.Mode = world.Disabled
+	w.Cluster.ModeSetting.Mode = world.Disabled
 	if status := NewBuilder(m.Decide(w), Observed{Synced: true}).Services(&Cache{})[web]; status != nil {
 		t.Errorf("with a host name, switched off: %+v, want nothing to write", status)
 	}

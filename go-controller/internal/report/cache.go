@@ -74,7 +74,7 @@ func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
 
 // Services returns the statuses of all Services.
 func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
-	same := last.mode == v.World.Cluster.Switch.Mode && last.synced == v.Synced &&
+	same := last.mode == v.World.Cluster.ModeSetting.Mode && last.synced == v.Synced &&
 		last.unread == v.Unread && last.unreachable == v.Unreachable && last.failed == v.unconfigured() &&
 		maps.Equal(last.active, v.active) && maps.Equal(last.rivals, v.rivals) &&
 		maps.Equal(last.tunnelsDown, v.Layout.TunnelsDown)
@@ -114,7 +114,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 			out[s.Key] = w.status
 		}
 	}
-	*last = Cache{v.Synced, v.Unread, v.Unreachable, v.unconfigured(), v.World.Cluster.Switch.Mode, v.active,
+	*last = Cache{v.Synced, v.Unread, v.Unreachable, v.unconfigured(), v.World.Cluster.ModeSetting.Mode, v.active,
 		v.rivals, v.Layout.TunnelsDown, next}
 	return out
 }
@@ -125,7 +125,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 // datapath group that is in use). In addition, clients may connect to an address as soon as they read it in a status.
 func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 	got := v.Programmed[s.Key]
-	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.Switch.Mode.Layer2() || v.Layout.UnsupportedReason != "" ||
+	if v.World.Cluster.OpenShiftSDN || !v.World.Cluster.ModeSetting.Mode.Layer2() || v.Layout.UnsupportedReason != "" ||
 		v.Unreachable != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
@@ -157,7 +157,7 @@ func (v *Builder) unconfigured() bool {
 // Service returns the status of one Service. It returns nil if there is nothing to write yet, or if another controller
 // may serve the Service: other controllers may allocate addresses while this one allocates none.
 func (v *Builder) Service(s *world.Service) *status.Service {
-	if v.World.Cluster.Switch.Mode == world.Disabled && len(s.Assigned)+len(s.AssignedHosts) > 0 &&
+	if v.World.Cluster.ModeSetting.Mode == world.Disabled && len(s.Assigned)+len(s.AssignedHosts) > 0 &&
 		len(s.Given) == 0 {
 		return nil
 	}

@@ -195,7 +195,7 @@ func TestStatusWaitsForOVN(t *testing.T) {
 			refused := map[world.Key]loop.Result{web: {Key: web, Err: errors.New("no")}}
 			expect("when OVN refuses it", Observed{Synced: true, Configured: true, Programmed: refused}, given)
 			expect("when OVN has it", programmed(m.Decide(w)), given)
-			w.Cluster.Switch.Mode = world.BGPOnly
+			w.Cluster.ModeSetting.Mode = world.BGPOnly
 			expect("when no address goes to OVN", Observed{}, given)
 		})
 	}

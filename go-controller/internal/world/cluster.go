@@ -14,8 +14,8 @@ type Cluster struct {
 	// InternalNets are the subnets that OVN-Kubernetes reserves for itself (join, transit, masquerade), as far as
 	// OpenShift reports them.
 	InternalNets []netip.Prefix
-	// Switch selects the dataplanes that are enabled.
-	Switch Switch
+	// ModeSetting selects the dataplanes that are enabled.
+	ModeSetting ModeSetting
 	// AutoAssignCIDRs are OpenShift's autoAssignCIDRs, as written there. If there are any, OpenShift assigns addresses
 	// to Services, and no other controller must.
 	AutoAssignCIDRs []string

@@ -43,7 +43,7 @@ func TestBGPDisabledByMode(t *testing.T) {
 	n := newNode(t, speaker.Options{DrainTime: time.Second})
 	decide := func(mode world.Mode) {
 		next := *w
-		next.Cluster.Switch.Mode = mode
+		next.Cluster.ModeSetting.Mode = mode
 		n.Set(agent.Sessions(&next, "n1"))
 	}
 	path := func(ctx context.Context) (map[string]any, error) {

@@ -90,15 +90,15 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	return out
 }
 
-// Switch returns the switch in force. operator is the operator's Network, nil if there is none, and last is the switch
-// that was in force before.
-func Switch(last world.Switch, operator *NetworkOperator, o Options) world.Switch {
+// ModeSetting returns the setting in force. operator is the operator's Network, nil if there is none, and last is the
+// setting that was in force before.
+func ModeSetting(last world.ModeSetting, operator *NetworkOperator, o Options) world.ModeSetting {
 	last.Refused = ""
 	switch {
 	case operator == nil:
 		return last
 	case !operator.HasMode:
-		return DefaultSwitch(o)
+		return DefaultModeSetting(o)
 	}
 	mode, ok := world.ParseMode(operator.Mode)
 	if !ok {
@@ -106,35 +106,35 @@ func Switch(last world.Switch, operator *NetworkOperator, o Options) world.Switc
 			last.Mode)
 		return last
 	}
-	return world.Switch{Mode: mode, By: byAnnotation, Release: operator.Release}
+	return world.ModeSetting{Mode: mode, By: byAnnotation, Release: operator.Release}
 }
 
 // byAnnotation is the source of a mode that the administrator of an OpenShift cluster has set.
 const byAnnotation = "annotation " + v1alpha1.AnnotationMode + ` of Network "cluster" (operator.openshift.io)`
 
-// DefaultSwitch returns the switch in force if no annotation sets one.
-func DefaultSwitch(o Options) world.Switch {
-	return world.Switch{Mode: o.Mode, By: "--enable-service-load-balancers"}
+// DefaultModeSetting returns the setting in force if no annotation sets a mode.
+func DefaultModeSetting(o Options) world.ModeSetting {
+	return world.ModeSetting{Mode: o.Mode, By: "--enable-service-load-balancers"}
 }
 
-// StoredSwitch returns the switch stored in the status of a pool; false if there is none.
-func StoredSwitch(p *v1alpha1.IPAddressPool) (world.Switch, bool) {
+// StoredModeSetting returns the setting stored in the status of a pool; false if there is none.
+func StoredModeSetting(p *v1alpha1.IPAddressPool) (world.ModeSetting, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type != v1alpha1.ConditionModeAccepted {
 			continue
 		}
 		for _, m := range world.Modes() {
 			if ModeReason(m) == c.Reason {
-				return world.Switch{Mode: m, By: byAnnotation}, true
+				return world.ModeSetting{Mode: m, By: byAnnotation}, true
 			}
 		}
 	}
-	return world.Switch{}, false
+	return world.ModeSetting{}, false
 }
 
-// MustStore reports whether a switch must be stored in statuses: once the annotation is invalid or its object is
-// deleted, the switch can be read from nowhere else.
-func MustStore(s *world.Switch) bool { return s.By == byAnnotation || s.Refused != "" }
+// MustStore reports whether a setting must be stored in statuses: once the annotation is invalid or its object is
+// deleted, it can be read from nowhere else.
+func MustStore(s *world.ModeSetting) bool { return s.By == byAnnotation || s.Refused != "" }
 
 // ModeReason returns a mode in the form of a condition's reason.
 func ModeReason(m world.Mode) string { return strings.ReplaceAll(m.String(), "+", "And") }

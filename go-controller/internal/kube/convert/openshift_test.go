@@ -72,14 +72,14 @@ spec: {clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 23}], serviceNetwork: 
 	}
 }
 
-// TestSwitch applies a sequence of annotations.
-func TestSwitch(t *testing.T) {
+// TestModeSetting applies a sequence of annotations.
+func TestModeSetting(t *testing.T) {
 	mode := func(text string) *convert.NetworkOperator {
 		return &convert.NetworkOperator{Mode: text, HasMode: true, Release: true}
 	}
 	for _, flag := range []world.Mode{world.Layer2AndBGP, world.Disabled} {
 		o := convert.Options{Mode: flag}
-		s := convert.DefaultSwitch(o)
+		s := convert.DefaultModeSetting(o)
 		for _, step := range []struct {
 			what    string
 			said    *convert.NetworkOperator
@@ -99,7 +99,7 @@ func TestSwitch(t *testing.T) {
 			{"layer 2", mode("Layer2"), world.Layer2Only, ""},
 			{"the annotation is gone", &convert.NetworkOperator{Release: true}, flag, ""},
 		} {
-			s = convert.Switch(s, step.said, o)
+			s = convert.ModeSetting(s, step.said, o)
 			if s.Mode != step.want || step.refused == "" && s.Refused != "" || !strings.Contains(s.Refused, step.refused) {
 				t.Errorf("%s: %+v, want %s, refused %q", step.what, s, step.want, step.refused)
 			}
@@ -110,19 +110,19 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-func TestSwitchIsRestored(t *testing.T) {
+func TestModeSettingIsRestored(t *testing.T) {
 	for _, m := range world.Modes() {
 		p := &v1alpha1.IPAddressPool{}
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Disabled"},
 			{Type: v1alpha1.ConditionModeAccepted, Reason: convert.ModeReason(m)}}
-		if s, ok := convert.StoredSwitch(p); !ok || s.Mode != m || !convert.MustStore(&s) {
+		if s, ok := convert.StoredModeSetting(p); !ok || s.Mode != m || !convert.MustStore(&s) {
 			t.Errorf("%s is remembered as %+v", m, s)
 		}
 	}
-	if s, ok := convert.StoredSwitch(&v1alpha1.IPAddressPool{}); ok {
+	if s, ok := convert.StoredModeSetting(&v1alpha1.IPAddressPool{}); ok {
 		t.Errorf("nothing is remembered as %+v", s)
 	}
-	if s := convert.DefaultSwitch(convert.Options{}); convert.MustStore(&s) {
+	if s := convert.DefaultModeSetting(convert.Options{}); convert.MustStore(&s) {
 		t.Error("a value that no object has is kept")
 	}
 }

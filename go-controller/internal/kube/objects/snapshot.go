@@ -85,7 +85,7 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		}
 	}
 	w.Cluster.NoDatabase = zones.Interconnect
-	w.Cluster.Switch = o.mode()
+	w.Cluster.ModeSetting = o.mode()
 	o.addShards(w)
 	o.addBridges(w)
 	o.addBGP(w)
@@ -116,10 +116,10 @@ func Expired(l *coordinationv1.Lease, now time.Time) bool {
 	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) > convert.ReportTime(l)
 }
 
-// mode returns the switch in force, as far as conditions show it.
-func (o *Objects) mode() world.Switch {
+// mode returns the setting in force, as far as conditions show it.
+func (o *Objects) mode() world.ModeSetting {
 	for _, p := range o.Pools {
-		if s, ok := convert.StoredSwitch(p); ok {
+		if s, ok := convert.StoredModeSetting(p); ok {
 			return s
 		}
 	}
@@ -127,7 +127,7 @@ func (o *Objects) mode() world.Switch {
 		c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Reason == v1alpha1.ReasonDisabledByMode
 	}
-	is := convert.DefaultSwitch(convert.Options{})
+	is := convert.DefaultModeSetting(convert.Options{})
 	for _, p := range o.Pools {
 		if off(p.Status.Conditions) {
 			is.Mode = world.Disabled

@@ -192,7 +192,7 @@ func (c *Case) cluster(words []string) error {
 		if !ok {
 			return fmt.Errorf("%q is no mode", words[1])
 		}
-		c.World.Cluster.Switch = world.Switch{Mode: mode, By: "who says so", Release: len(words) > 2}
+		c.World.Cluster.ModeSetting = world.ModeSetting{Mode: mode, By: "who says so", Release: len(words) > 2}
 		return nil
 	}
 	p, err := netip.ParsePrefix(words[1])

@@ -143,7 +143,7 @@ func Random(s Source) *world.Snapshot {
 		p.ExternalIPs, p.SharedByCluster = s.N(2) == 0, s.chance(3)
 	}
 	if s.chance(12) {
-		w.Cluster.Switch.Mode = world.Modes()[s.N(len(world.Modes()))]
+		w.Cluster.ModeSetting.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
 	s.left(w)
 	return w

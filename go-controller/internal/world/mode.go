@@ -46,8 +46,8 @@ func (m Mode) Layer2() bool { return m == Layer2AndBGP || m == Layer2Only }
 // BGP reports whether addresses are advertised to BGP peers.
 func (m Mode) BGP() bool { return m == Layer2AndBGP || m == BGPOnly }
 
-// Switch is the selected mode and its source.
-type Switch struct {
+// ModeSetting is the selected mode and its source.
+type ModeSetting struct {
 	Mode Mode
 	// By names the source of Mode, for messages.
 	By string
@@ -59,6 +59,6 @@ type Switch struct {
 }
 
 // Off returns a message that what is disabled, with the mode and its source.
-func (s *Switch) Off(what string) string {
+func (s *ModeSetting) Off(what string) string {
 	return fmt.Sprintf("%s disabled: mode %s (%s)", what, s.Mode, s.By)
 }
