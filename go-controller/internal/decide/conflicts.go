@@ -73,19 +73,26 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	return &out
 }
 
-// acceptLate records late replies. A reply that was reported a moment ago still counts, because it causes a new probe
-// request and the guard starts over.
+// acceptLate records late replies. The first one counts until the conflict ends, as with acceptAnnounced: a host that
+// answers now and then, or from changing MAC addresses, must not cause a write of a status each time.
 func (p *probing) acceptLate(w *world.Snapshot) {
 	for a, is := range p.requests {
 		if !is.announced {
 			continue
 		}
 		if c, reported := w.Conflicts[a]; reported {
-			is.lateConflict, is.answered, is.reported, is.expiry = c, w.Now, true, w.Now.Add(lateConflictWindow)
-		} else if is.reported = false; is.hasLateConflict(w.Now) {
-			w.Conflicts[a] = is.lateConflict
+			if !is.hasLateConflict(w.Now) {
+				is.late.Conflict = c
+			}
+			is.late.end = time.Time{}
+		} else if is.isReported() {
+			is.late.end = w.Now.Add(announcedConflictTime)
+			is.expiry = is.late.end
+		}
+		if is.hasLateConflict(w.Now) {
+			w.Conflicts[a] = is.late.Conflict
 		} else {
-			is.lateConflict, is.answered = world.Conflict{}, time.Time{}
+			is.late = announcedConflict{}
 		}
 		p.requests[a] = is
 	}

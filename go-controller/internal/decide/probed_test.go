@@ -112,7 +112,7 @@ func sameWithProbes(t *testing.T, w *world.Snapshot, m *State, d *Decision) {
 	twin := same(t, w, m, d)
 	have := maps.Clone(m.probing.requests)
 	maps.DeleteFunc(have, func(a netip.Addr, _ probe) bool { _, is := twin.probing.requests[a]; return !is })
-	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmp.AllowUnexported(probe{})}
+	what := cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmp.AllowUnexported(probe{}, announcedConflict{})}
 	if diff := cmp.Diff(twin.probing.requests, have, what); diff != "" {
 		t.Errorf("probes (-anew +amended):\n%s", diff)
 	}

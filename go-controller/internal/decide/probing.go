@@ -19,8 +19,6 @@ const (
 	// probeTimeout is how long a new address waits until a guard has probed it. A guard takes a second. One that hangs, or
 	// can't send, must not keep addresses from Services.
 	probeTimeout = 5 * time.Second
-	// replyTime is how long a reply that is no longer reported still counts.
-	replyTime = time.Second
 	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, and maxContestedPerGuard those
 	// of them that another host answers for, so that the others make progress. Further addresses wait. Requests and
 	// replies are in annotations of one Lease, all of which may have 256 KiB.
@@ -77,21 +75,23 @@ type probe struct {
 	announced bool
 	// expiry is the time after which a late reply is ignored.
 	expiry time.Time
-	// lateConflict is the current late reply, or zero if there is none. answered is when a pass last saw it. reported
-	// is set if the last pass saw it.
-	lateConflict world.Conflict
-	answered     time.Time
-	reported     bool
+	// late is the conflict of which late replies tell; zero if none counts.
+	late announcedConflict
 }
 
-// hasLateConflict reports whether a late reply counts: it is reported now, or was a moment ago.
+// isReported reports whether the last pass saw a late reply.
+func (p *probe) isReported() bool {
+	return p.late.Conflict != (world.Conflict{}) && p.late.end.IsZero()
+}
+
+// hasLateConflict reports whether a late reply counts: one is reported now, or was not long ago.
 func (p *probe) hasLateConflict(now time.Time) bool {
-	return p.announced && (p.reported || !p.answered.IsZero() && now.Before(p.answered.Add(replyTime)))
+	return p.isReported() || now.Before(p.late.end)
 }
 
 // isExpired reports whether the probe request is so old that late replies to it are ignored.
 func (p *probe) isExpired(now time.Time) bool {
-	return p.announced && !p.reported && !now.Before(p.expiry)
+	return p.announced && !p.isReported() && !now.Before(p.expiry)
 }
 
 // holdUnprobed decides which allocated addresses are held, and why.
@@ -184,7 +184,7 @@ func (p *probing) keepAnnounced(d *Decision, a netip.Addr, last probe) {
 	if !last.announced {
 		last.announced, last.contested, last.expiry = true, false, d.World.Now.Add(lateConflictWindow)
 	}
-	if last.id != "" && d.World.Now.Before(last.expiry) {
+	if last.id != "" && !last.isExpired(d.World.Now) {
 		p.requests[a] = last
 	}
 }
@@ -340,9 +340,9 @@ func (p *probing) end() time.Time {
 	var first time.Time
 	for _, is := range p.requests {
 		switch {
-		case is.announced && !is.reported && !is.answered.IsZero():
-			first = world.Earliest(first, is.answered.Add(replyTime))
-		case !is.announced && !is.contested:
+		case is.announced:
+			first = world.Earliest(first, is.late.end)
+		case !is.contested:
 			first = world.Earliest(first, is.until)
 		}
 	}

@@ -231,7 +231,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.w.Reports = nil
 	s.expect("the guard restarts", time.Millisecond, true, about(first, "10.50.0.100"))
 	warns("the guard restarts", true)
-	if got, want := s.m.probing.end(), s.now.Add(replyTime-time.Millisecond); !got.Equal(want) {
+	if got, want := s.m.probing.end(), s.now.Add(announcedConflictTime); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
 	}
 	s.report(first, probe, conflictingMAC)
@@ -239,7 +239,8 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.expect("and for long", time.Hour, true, about(first, "10.50.0.100"))
 	warns("for long", true)
 	s.w.Reports = nil
-	s.expect("gone", 2*replyTime, true, nil)
+	s.expect("not answered", time.Second, true, about(first, "10.50.0.100"))
+	s.expect("gone", announcedConflictTime, true, nil)
 	warns("gone", false)
 	if got := s.m.probing.end(); !got.IsZero() {
 		t.Errorf("another pass at %s", got)
@@ -249,6 +250,33 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 	s.report(first, probe, conflictingMAC)
 	s.expect("and longer", lateConflictWindow, true, nil)
 	warns("long after that", false)
+}
+
+// A host that answers now and then after an address is announced, each time from another MAC address, costs one change
+// of the Service's verdict.
+func TestLateAnswersThatComeAndGo(t *testing.T) {
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
+	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	probe := s.probe(first)
+	s.expect("a guard that hangs", probeTimeout, true, nil)
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.report(first, probe, conflictingMAC)
+	want := s.expect("first answer", time.Second, true, about(first, "10.50.0.100")).Allocation.Services[web]
+	if want.Reason != v1alpha1.ReasonAddressConflict {
+		t.Fatalf("first answer: %s %s", want.Reason, want.Message)
+	}
+	for i := range 20 {
+		s.w.Reports = nil
+		if i%2 == 0 {
+			s.report(first, probe, fmt.Sprintf("02:00:00:00:01:%02d", i))
+		}
+		d := s.expect("now and then", announcedConflictTime-time.Second, true, about(first, "10.50.0.100"))
+		if got := d.Allocation.Services[web]; got.Message != want.Message {
+			t.Fatalf("%d: %s %s, want %s", i, got.Reason, got.Message, want.Message)
+		}
+	}
 }
 
 // The status shows that an address is held, but not which one. It shows nothing about an external address. The database
