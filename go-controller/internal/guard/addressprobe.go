@@ -91,11 +91,11 @@ func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	return ask, again
 }
 
-// asked records a probe. If it could not be sent, silence means nothing: it does not count, and is repeated when the
-// next one is due.
-func (q *addressProbe) asked(now time.Time, sent bool) {
+// asked records a probe. If it could not be sent, or its answer may be lost, silence means nothing: it does not count,
+// and is repeated when the next one is due.
+func (q *addressProbe) asked(now time.Time, counts bool) {
 	switch {
-	case sent:
+	case counts:
 		q.unanswered, q.checked = q.unanswered+1, now
 	case now.Sub(q.checked) >= maxUnprobed:
 		q.found = convert.ConflictReport{}

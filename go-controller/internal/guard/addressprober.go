@@ -63,7 +63,8 @@ func (i *addressProber) run(ctx context.Context) {
 		ask, next := i.probes.due(time.Now())
 		for _, a := range ask {
 			q := i.probes[a]
-			q.asked(time.Now(), i.probe(ctx, a, q.network, q.vlan))
+			sent, paused := i.probe(ctx, a, q.network, q.vlan)
+			q.asked(time.Now(), sent && !paused)
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))

@@ -80,7 +80,8 @@ func TestProbesThatAreNotSent(t *testing.T) {
 	i.metrics = m
 	defer i.close()
 	send := func() bool {
-		return i.probe(t.Context(), netip.MustParseAddr("10.50.0.7"), "physnet", 0)
+		sent, _ := i.probe(t.Context(), netip.MustParseAddr("10.50.0.7"), "physnet", 0)
+		return sent
 	}
 	resend := func() bool { // the first attempt detects that the device was replaced
 		for range 2 {

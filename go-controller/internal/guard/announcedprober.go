@@ -82,7 +82,9 @@ func (p *announcedProber) run(ctx context.Context) {
 			p.probes.receive(time.Now(), h.Answer)
 		case <-probe.C:
 			a, is, last := p.probes.next()
-			p.probe(ctx, a, is.network, is.vlan)
+			if _, paused := p.probe(ctx, a, is.network, is.vlan); !paused {
+				p.probes.asked(is)
+			}
 			p.complete = p.complete || last
 			probe.Reset(p.probes.gap())
 		case <-report.C:

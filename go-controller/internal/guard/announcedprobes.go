@@ -86,14 +86,19 @@ func (q *announcedProbes) gap() time.Duration {
 func (q *announcedProbes) next() (a netip.Addr, is *announcedProbe, last bool) {
 	a = q.order[q.at]
 	is = q.byAddr[a]
-	if is.found.MAC != "" {
-		if is.unanswered++; is.unanswered > announcedProbeNum {
-			is.found, q.changed = convert.ConflictReport{}, true
-			q.contested--
-		}
-	}
 	q.at = (q.at + 1) % len(q.order)
 	return a, is, q.at == 0
+}
+
+// asked records a probe whose answer will be read, if there is one.
+func (q *announcedProbes) asked(is *announcedProbe) {
+	if is.found.MAC == "" {
+		return
+	}
+	if is.unanswered++; is.unanswered > announcedProbeNum {
+		is.found, q.changed = convert.ConflictReport{}, true
+		q.contested--
+	}
 }
 
 // isAnswer reports whether a frame makes a difference, if it is from the network of the address: another host than the

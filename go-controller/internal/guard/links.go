@@ -6,12 +6,26 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+)
+
+const (
+	// maxAnswerRate is how many frames per second are read from a link, which takes 1.5 % of a CPU. When more
+	// come, reading pauses for pauseTime, and the kernel discards what its buffer does not hold. Then an answer may be
+	// lost, so those to probes of pauseMemory later are not relied on.
+	maxAnswerRate = 2000
+	pauseTime     = 100 * time.Millisecond
+	pauseMemory   = time.Second
+	// pauseLogInterval is the minimum time between two lines in the log about that.
+	pauseLogInterval = time.Minute
 )
 
 // links sends probes on the links of the node's networks, and receives what hosts on these segments claim. A frame of
@@ -20,9 +34,21 @@ type links struct {
 	// networks returns the node's networks and their links.
 	networks func() (map[string]ovn.Uplinks, bool)
 	metrics  *metrics
-	ports    map[string]*neighbour.Port // by device
-	unopened map[string]string          // why a device could not be opened last time
+	ports    map[string]*port  // by device
+	unopened map[string]string // why a device could not be opened last time
 	received chan receivedAnswer
+}
+
+type port struct {
+	*neighbour.Port
+	pause pause
+}
+
+// pause records when reading was last paused, in nanoseconds since 1970.
+type pause struct{ last atomic.Int64 }
+
+func (p *pause) isRecent(now time.Time) bool {
+	return now.Sub(time.Unix(0, p.last.Load())) < pauseMemory
 }
 
 type receivedAnswer struct {
@@ -31,22 +57,22 @@ type receivedAnswer struct {
 }
 
 func newLinks(networks func() (map[string]ovn.Uplinks, bool)) *links {
-	return &links{networks: networks, ports: map[string]*neighbour.Port{}, unopened: map[string]string{},
+	return &links{networks: networks, ports: map[string]*port{}, unopened: map[string]string{},
 		received: make(chan receivedAnswer)}
 }
 
-// probe sends one probe on the links of a network. It returns false if it was sent on none.
-func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan int) bool {
-	sent := false
+// probe sends one probe on the links of a network. sent is false if it was sent on none, and paused is true if the
+// answer may be lost because reading from a link was paused a moment ago.
+func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan int) (sent, paused bool) {
 	networks, _ := l.networks()
 	for _, link := range networks[network].Links {
 		if link.NoCarrier {
 			continue // the kernel would discard the probe, and report no error
 		}
-		port := l.ports[link.Name]
-		if port == nil {
-			var err error
-			if port, err = neighbour.Open(link.Name); err != nil {
+		to := l.ports[link.Name]
+		if to == nil {
+			opened, err := neighbour.Open(link.Name)
+			if err != nil {
 				if text := err.Error(); l.unopened[link.Name] != text { // each probe is repeated until it can be sent
 					l.unopened[link.Name] = text
 					klog.ErrorS(err, "Failed to probe an address", "address", a)
@@ -54,32 +80,48 @@ func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan in
 				continue
 			}
 			delete(l.unopened, link.Name)
-			l.ports[link.Name] = port
-			go l.listen(ctx, link.Name, port)
+			to = &port{Port: opened}
+			l.ports[link.Name] = to
+			go l.listen(ctx, link.Name, opened.Receive, &to.pause)
 		}
-		if err := port.Ask(a, vlan); err != nil {
+		if err := to.Ask(a, vlan); err != nil {
 			klog.V(2).InfoS("Failed to probe an address", "link", link.Name, "err", err)
 			if errors.Is(err, unix.ENXIO) { // the device was replaced, and the socket stays without one
-				port.Close()
+				to.Close()
 				delete(l.ports, link.Name)
 			}
 			continue
 		}
 		l.metrics.probes.Inc()
-		sent = true
+		sent, paused = true, paused || to.pause.isRecent(time.Now())
 	}
-	return sent
+	return sent, paused
 }
 
-// listen returns when the port is closed.
-func (l *links) listen(ctx context.Context, device string, port *neighbour.Port) {
+// listen reads answers until the port is closed, at a limited rate: a host can send any number of frames.
+func (l *links) listen(ctx context.Context, device string, receive func() (neighbour.Answer, error), pauses *pause) {
+	limit, logs := rate.NewLimiter(maxAnswerRate, maxAnswerRate), rate.Sometimes{Interval: pauseLogInterval}
 	for {
-		answer, err := port.Receive()
+		answer, err := receive()
 		if err != nil {
 			return
 		}
 		select {
 		case l.received <- receivedAnswer{device, answer}:
+		case <-ctx.Done():
+			return
+		}
+		if limit.Allow() {
+			continue
+		}
+		l.metrics.pauses.Inc()
+		logs.Do(func() {
+			klog.InfoS("A link carries more ARP and ND than is read; address conflicts may be found late", "link", device,
+				"readPerSecond", maxAnswerRate)
+		})
+		pauses.last.Store(time.Now().UnixNano())
+		select {
+		case <-time.After(pauseTime):
 		case <-ctx.Done():
 			return
 		}

@@ -21,6 +21,7 @@ type metrics struct {
 	active          *prometheus.GaugeVec
 	probes, answers prometheus.Counter
 	announcements   prometheus.Counter
+	pauses          prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -37,6 +38,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Replies to such probes, and claims of such addresses: another host has the address."}),
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
 			Help: "Announcements of shards that the node's chassis has just claimed: up to three per claim and link."}),
+		pauses: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_pauses_total",
+			Help: "Pauses of 100 ms in reading ARP and ND from a link that carries over 2,000 such frames per second: " +
+				"conflicts may be found late."}),
 	}
 	for _, kind := range []string{kindUplink, kindOVNController, kindVswitchd} {
 		m.faults.WithLabelValues(kind)
@@ -45,7 +49,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.faults, m.active, m.probes, m.answers, m.announcements} {
+	for _, c := range []prometheus.Collector{m.faults, m.active, m.probes, m.answers, m.announcements, m.pauses} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

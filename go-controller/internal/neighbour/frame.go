@@ -4,7 +4,7 @@ package neighbour
 
 import (
 	"encoding/binary"
-	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 )
@@ -171,6 +171,5 @@ func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
 			}
 		}
 	}
-	mac = fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
-	return a, mac, a.IsValid() && !a.IsUnspecified()
+	return a, net.HardwareAddr(m[:6]).String(), a.IsValid() && !a.IsUnspecified()
 }

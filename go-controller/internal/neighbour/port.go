@@ -23,6 +23,8 @@ type Port struct {
 	file *os.File
 	raw  syscall.RawConn
 	mac  [6]byte
+	// frame and control are what Receive reads into.
+	frame, control []byte
 }
 
 // Open returns a Port for a device in this network namespace.
@@ -47,7 +49,8 @@ func open(device string) (*Port, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	p := &Port{file: os.NewFile(uintptr(fd), device), mac: [6]byte(dev.HardwareAddr)}
+	p := &Port{file: os.NewFile(uintptr(fd), device), mac: [6]byte(dev.HardwareAddr),
+		frame: make([]byte, maxFrame), control: make([]byte, 128)}
 	if err := prepare(fd, dev.Index); err != nil {
 		p.Close()
 		return nil, err
@@ -120,14 +123,13 @@ func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
 	return nil
 }
 
-// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close.
+// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close. Only one goroutine may call it.
 func (p *Port) Receive() (Answer, error) {
-	frame, control := make([]byte, maxFrame), make([]byte, 128)
 	for {
 		var n, controls int
 		var err error
 		waited := p.raw.Read(func(fd uintptr) bool {
-			n, controls, _, _, err = unix.Recvmsg(int(fd), frame, control, 0)
+			n, controls, _, _, err = unix.Recvmsg(int(fd), p.frame, p.control, 0)
 			return err != unix.EAGAIN && err != unix.EINTR
 		})
 		switch {
@@ -138,8 +140,8 @@ func (p *Port) Receive() (Answer, error) {
 		case err != nil:
 			return Answer{}, os.NewSyscallError("recvmsg", err)
 		}
-		if a, mac, ok := answer(frame[:n]); ok {
-			return Answer{a, mac, tag(control[:controls])}, nil
+		if a, mac, ok := answer(p.frame[:n]); ok {
+			return Answer{a, mac, tag(p.control[:controls])}, nil
 		}
 	}
 }
