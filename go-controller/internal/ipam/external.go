@@ -119,6 +119,9 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed, explain
 	// it: a kubelet could stop any address that way.
 	if why := al.unusableExcept(p, a, s.Key, conflictRole, nodeRole, hopRole); why != "" {
 		c.served, c.reason, c.message = false, ReasonAddressExcluded, externalIPsField+": address "+why
+	} else if why := al.contested(a); why != "" {
+		c.reason, c.message = ReasonAddressConflict, fmt.Sprintf("%s: address %s is %s; the Service keeps it as long as it "+
+			"lists it", externalIPsField, a, why)
 	} else if why := al.unusableExcept(p, a, s.Key, conflictRole); why != "" {
 		c.reason, c.message = ReasonAddressRetained, fmt.Sprintf("%s: address %s; the Service keeps it as long as it "+
 			"lists it", externalIPsField, why)
