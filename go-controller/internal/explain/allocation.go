@@ -112,6 +112,10 @@ func (p *path) addPool() bool {
 	if slices.Contains(addressReasons(), c.Reason) {
 		return true
 	}
+	if c.Reason == v1alpha1.ReasonDomainNotReady {
+		p.addNotReady()
+		return false
+	}
 	reason, message, command := c.Reason, c.Message, ""
 	pool := p.service.RequestedPool
 	switch reason {
@@ -139,8 +143,6 @@ func (p *path) addPool() bool {
 		pool, command = p.servingPool(), p.mendClaims(reason)
 	case v1alpha1.ReasonDisabledByMode:
 		command = enable(message)
-	case v1alpha1.ReasonDomainNotReady:
-		command = "kubectl slb status"
 	}
 	p.broken(LinkPool, pool, reason, message, command)
 	return false

@@ -185,10 +185,15 @@ func weak(reason string) bool {
 func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	is := DomainOverview{Name: d.Name, PhysicalNetwork: d.Spec.PhysicalNetwork, VLAN: d.Spec.VLAN,
 		EligibleNodes: d.Status.EligibleNodes, Shards: d.Status.DeepCopy().Shards}
+	var shown *v1alpha1.ExcludedNode // The finding of the L2Domain has the cause and the command.
 	is.State, is.Reason = v.judge("L2Domain", d.Name, d.Status.Conditions, acceptedAndReady(),
 		func(f Finding) (Finding, bool) {
-			if f.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0 {
-				f.Command = v.mend(d, &d.Status.ExcludedNodes[0])
+			switch {
+			case f.Reason == v1alpha1.ReasonNoGateway && len(d.Status.ExcludedNodes) > 0:
+				shown = nearest(d)
+				f.Command = v.mend(d, shown)
+			case f.Reason == v1alpha1.ReasonNoGateway:
+				f.Command = selectGateways(d)
 			}
 			// In these cases the finding of the Node says so.
 			return f, (f.Reason != v1alpha1.ReasonTooFewGateways || !v.lacksDead(d)) &&
@@ -204,6 +209,7 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	for i := range d.Status.ExcludedNodes {
 		out := &d.Status.ExcludedNodes[i]
 		switch {
+		case out == shown:
 		case out.Reason == v1alpha1.ExcludedEnoughGateways || out.Reason == v1alpha1.ExcludedNotAttached:
 		case v.unreachable(out.Name): // A finding of its own says so.
 			if is.State == OK {

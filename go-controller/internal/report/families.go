@@ -18,8 +18,8 @@ import (
 // the other family are announced all the same, it says so, without naming them: a message is about the addresses that
 // it names. It returns nil while the dataplane has not reported.
 func (v *Builder) announced(s *world.Service) *status.Verdict {
-	placements := v.Placements.Services[s.Key]
-	if len(placements) == 0 {
+	placements, o := v.Placements.Services[s.Key], v.Allocation.Services[s.Key]
+	if len(placements) == 0 || len(o.HeldExternal) == 0 && v.withheld(s, o) != "" {
 		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
 	advertised := v.advertised(s)

@@ -14,23 +14,30 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// outcome returns the allocation outcome of a Service without new addresses for which no gateway can receive requests
-// yet. OVN-Kubernetes computes the flows for an address when it sees the address in a status, and OVN's port must exist
-// by then (package place, bridge.go).
+// outcome returns the allocation outcome of a Service, without new addresses that are withheld.
 func (v *Builder) outcome(s *world.Service) ipam.Outcome {
 	o := v.Allocation.Services[s.Key]
+	if why := v.withheld(s, o); why != "" {
+		o.Addrs = nil
+		o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
+	}
+	return o
+}
+
+// withheld returns why the new addresses of a Service are not published: no gateway can receive requests for them yet.
+// OVN-Kubernetes computes the flows for an address when it sees the address in a status, and OVN's port must exist by
+// then (package place, bridge.go).
+func (v *Builder) withheld(s *world.Service, o ipam.Outcome) string {
 	if len(s.Assigned) > 0 {
-		return o // a stale flow is repaired later; removing a working address would be worse
+		return "" // a stale flow is repaired later; removing a working address would be worse
 	}
 	for _, a := range o.Addrs {
 		pool := v.Allocation.PoolOf(a)
 		if why := v.Layout.PublishBlocked(pool); why != "" && !v.BGP.TakesPool(pool) {
-			o.Addrs = nil
-			o.Reason, o.Message = ipam.Reason(v1alpha1.ReasonDomainNotReady), why
-			return o
+			return why
 		}
 	}
-	return o
+	return ""
 }
 
 // flowState describes the flow that keeps requests from a load balancer. The zero value means that no such flow is

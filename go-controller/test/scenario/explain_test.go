@@ -28,6 +28,9 @@ func explainCommands() []command {
 		{"explain", "NAMESPACE/NAME [--from ADDRESS] [all]",
 			"what kubectl slb explain shows; without all, no links that work or are unused, and no notes",
 			func(c *cluster, args []string) ([]string, error) { return c.explain(args) }},
+		{"overview", "", "what kubectl slb status reports as wrong", func(c *cluster, _ []string) ([]string, error) {
+			return c.overview()
+		}},
 		{"plan", "FILE", "what kubectl slb plan shows of an edit", func(c *cluster, args []string) ([]string, error) {
 			return c.plan(args[0])
 		}},
@@ -155,6 +158,23 @@ func (c *cluster) explain(args []string) ([]string, error) {
 		result.Links = links
 	}
 	return []string{result.Text(explain.Plain, 0)}, nil
+}
+
+// overview performs the command overview.
+func (c *cluster) overview() ([]string, error) {
+	read, _, err := c.loadObjects(nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range explain.Summarize(read, time.Now()).Findings {
+		text := fmt.Sprintf("%s %s: %s: %s", f.State, f.Object, f.Reason, f.Message)
+		if f.Command != "" {
+			text += "\n  " + f.Command
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }
 
 // loadObjects reads the API objects as a user.
