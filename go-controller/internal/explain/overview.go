@@ -211,7 +211,7 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		switch {
 		case out == shown:
 		case out.Reason == v1alpha1.ExcludedEnoughGateways || out.Reason == v1alpha1.ExcludedNotAttached:
-		case v.unreachable(out.Name): // A finding of its own says so.
+		case v.unreachable(out.Name), v.saysNode(d, out): // A finding of its own says so.
 			if is.State == OK {
 				is.State, is.Reason = Warning, out.Reason
 			}
@@ -227,6 +227,13 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)
+}
+
+// saysNode reports whether the finding of a Node, whose tunnels are down, has the fault that excludes it from a domain.
+func (v *overview) saysNode(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) bool {
+	_, down := v.layout.TunnelsDown[out.Name]
+	return down && out.Reason == v1alpha1.ExcludedFaulty &&
+		v.fault(out.Name, d.Spec.PhysicalNetwork) == v.anyFault(out.Name)
 }
 
 // lacksDead reports whether a domain would have enough gateways if those were alive whose kubelets do not report.

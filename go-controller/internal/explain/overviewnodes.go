@@ -25,13 +25,19 @@ func (v *overview) addNodes() {
 		v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Node " + node, Reason: reason,
 			Message: message, Command: command})
 	}
+	counts := v.countByNode()
 	for _, n := range sorted(v.objects.Nodes) {
 		if v.unreachable(n.Name) {
-			add(n.Name, v1alpha1.ReasonNodeSilent, mayBeDead, lookAt(n.Name))
+			add(n.Name, v1alpha1.ReasonNodeSilent, mayBeDead+counts[n.Name].fail("connections", ifDead), lookAt(n.Name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.layout.TunnelsDown)) {
 		reason, why, command := v.whyTunnelsDown(name)
+		if reason == v1alpha1.ReasonNodeSilent {
+			why += counts[name].fail("connections", ifDead)
+		} else {
+			why += counts[name].fail("connections through other gateways", "")
+		}
 		add(name, reason, why, command)
 	}
 	for _, l := range sorted(v.objects.Leases) {
@@ -40,7 +46,8 @@ func (v *overview) addNodes() {
 			continue
 		}
 		if silent := v.silentSince(l.Name); silent != "" {
-			add(l.Name, v1alpha1.ReasonNodeSilent, silent, v.ownPods(l.Name))
+			add(l.Name, v1alpha1.ReasonNodeSilent, silent+counts[l.Name].fail("connections", ifDead+" or cut off"),
+				v.ownPods(l.Name))
 			continue
 		}
 		is := v.objects.Node(n, v.Now)
@@ -94,6 +101,9 @@ func (v *overview) announcesPool(pool string) bool {
 			return a.EveryPool || slices.Contains(a.Pools, pool)
 		})
 }
+
+// ifDead is when connections to a silent node fail.
+const ifDead = " if it is dead"
 
 // lookAt returns the command about a node that may be dead.
 func lookAt(node string) string {
