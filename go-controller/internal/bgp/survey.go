@@ -305,7 +305,7 @@ func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session 
 	} else if session.Established {
 		a.NotNegotiated, session.Problem = f, NotNegotiated(f)
 	}
-	if cause := ProblemOf(session, n.AnyFault()); cause.MoreSpecific(a.Cause) {
+	if cause := ProblemOf(session, n.AnyFault().Message); cause.MoreSpecific(a.Cause) {
 		a.Cause = cause
 		a.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + cause.Text
 	}

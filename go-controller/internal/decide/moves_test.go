@@ -83,7 +83,7 @@ func TestMoveFailsWithItsNode(t *testing.T) {
 	at := moving("a", "n2")
 	expectMove(t, m.Decide(at(0, "n1", "n1", "n2", "n3")), "n2", world.MoveInProgress)
 	faulty := at(1, "n1", "n2", "n1", "n3")
-	faulty.Nodes[1].Faults = map[string]string{world.EveryNetwork: "no carrier"}
+	faulty.Nodes[1].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultUplink, Message: "no carrier"}}
 	expectMove(t, m.Decide(faulty), "n1", world.MoveFailed)
 	expectMove(t, m.Decide(at(2, "n1", "n1", "n3", "n2")), "n1", world.MoveFailed)
 }

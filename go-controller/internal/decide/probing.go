@@ -324,7 +324,7 @@ func (p *probing) guardFor(d *Decision, a netip.Addr, last string) (probe, bool)
 	is := probe{network: domain.Spec.PhysicalNetwork, vlan: domain.Spec.VLAN,
 		routerMAC: shard.SegmentMAC(d.World.Cluster.ID)}
 	for _, g := range domain.Shards[shard.Index].Gateways {
-		if n := p.guards[g.Node]; n == nil || n.Faults[is.network] != "" {
+		if n := p.guards[g.Node]; n == nil || n.Faults[is.network].Message != "" {
 			continue
 		}
 		if is.guard == "" || g.Node == last {

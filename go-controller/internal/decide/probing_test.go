@@ -326,7 +326,7 @@ func TestRemovedGuards(t *testing.T) {
 	node[gateways[0].Node].Guarded = false
 	s.expect("one gone", probeTimeout/2, false, about(gateways[1].Node, "10.50.0.100"))
 	s.expect("asked for less than the waiting time", probeTimeout/2, false, about(gateways[1].Node, "10.50.0.100"))
-	node[gateways[1].Node].Faults = map[string]string{"physnet": "no carrier"}
+	node[gateways[1].Node].Faults = map[string]world.Fault{"physnet": {Kind: world.FaultUplink, Message: "no carrier"}}
 	s.expect("one without a link", 0, false, about(gateways[2].Node, "10.50.0.100"))
 	for _, n := range s.w.Nodes {
 		n.Guarded = false

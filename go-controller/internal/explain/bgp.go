@@ -108,7 +108,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 				"daemon starts again", bgp.Stopped(joined(stopped)), until.UTC().Format(time.RFC3339))
 		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
-			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault)
+			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault.Message)
 		}
 	case len(r.NotAdvertising) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey, r.Invalid)
@@ -212,7 +212,7 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 			if s.State == v1alpha1.BGPEstablished {
 				continue
 			}
-			problem := bgp.ProblemOf(p.world.Sessions[name][s.Peer], p.anyFault(name))
+			problem := bgp.ProblemOf(p.world.Sessions[name][s.Peer], p.anyFault(name).Message)
 			if most == nil || problem.MoreSpecific(cause) {
 				most, at, cause = s, name, problem
 			}
@@ -254,9 +254,9 @@ func (p *path) downInFRR(r *bgp.Advertisers, nodes []string) Link {
 func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 	reason, cause, command := p.sessionCause(node, s)
 	others, earlier := p.established(s.Peer)
-	if fault := p.anyFault(node); fault != "" {
+	if fault := p.anyFault(node); fault.Message != "" {
 		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
-		cause = bgp.Reported(fault)
+		cause = bgp.Reported(fault.Message)
 	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
 		s.LastErrorReason != v1alpha1.BGPErrorNotification {
 		reason = ReasonPeerDown
@@ -305,9 +305,9 @@ func (p *path) established(peer string) (nodes, earlier []string) {
 }
 
 // anyFault returns what prevents a node from serving: one of its networks, or else all of them.
-func (p *path) anyFault(node string) string {
+func (p *path) anyFault(node string) world.Fault {
 	if n := objects.Named(p.objects.Nodes, node); n != nil {
-		if fault := p.objects.Node(n, p.Now).AnyFault(); fault != "" {
+		if fault := p.objects.Node(n, p.Now).AnyFault(); fault.Message != "" {
 			return fault
 		}
 	}
@@ -327,13 +327,13 @@ func (p *path) stoppedSpeakers(nodes []string) (stopped []string, until time.Tim
 }
 
 // firstFaulty returns the first of these nodes that a fault prevents from serving all its networks, with the fault.
-func (p *path) firstFaulty(nodes []string) (node, fault string) {
+func (p *path) firstFaulty(nodes []string) (node string, fault world.Fault) {
 	for _, n := range nodes {
-		if f := p.fault(n, world.EveryNetwork); f != "" {
+		if f := p.fault(n, world.EveryNetwork); f.Message != "" {
 			return n, f
 		}
 	}
-	return "", ""
+	return "", world.Fault{}
 }
 
 // sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a

@@ -76,7 +76,7 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	case v1alpha1.ExcludedDraining:
 		return p.undrain(out.Name)
 	case v1alpha1.ExcludedFaulty:
-		return p.mendFault(out.Name, out.Message)
+		return p.mendFault(out.Name, p.excludingFault(out.Name, d.Spec.PhysicalNetwork))
 	case v1alpha1.ExcludedNoGuard:
 		return p.ownPods(out.Name) + withGuards
 	case v1alpha1.ExcludedNoAgent:
@@ -169,29 +169,28 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	return printable.Command("kubectl describe "+resource+" %s", name)
 }
 
-// mendFault returns the command against a fault that the guard of a node reports.
-func (p *path) mendFault(node, fault string) string {
-	switch {
-	case strings.Contains(fault, "ovs-vswitchd"):
+// mendFault returns the command against a fault that the guard or agent of a node reports.
+func (p *path) mendFault(node string, f world.Fault) string {
+	switch f.Kind {
+	case world.FaultVswitchd:
 		return printable.Command("systemctl restart ovs-vswitchd   # on node %s; where Open vSwitch runs in Pods instead: "+
 			"kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovs-node", node, node)
-	case strings.Contains(fault, "ovn-controller"):
+	case world.FaultOVNController:
 		return p.restartNode(node)
-	case strings.Contains(fault, "the zone can't be changed"):
-		_, command, _ := p.mendChange(node, fault)
+	case world.FaultUnwritable:
+		_, command, _ := p.mendChange(node, f.Message)
 		return command
-	case strings.Contains(fault, "bound database"): // northbound or southbound: with interconnect, of the node
+	case world.FaultAgent: // The databases are those of the node, with interconnect.
 		return printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # those of OVN-Kubernetes",
 			node)
-	case strings.Contains(fault, "no carrier on "):
-		_, rest, _ := strings.Cut(fault, "no carrier on ")
-		link, _, _ := strings.Cut(rest, ",")
-		return printable.Command("ip link show %s   # on node %s; check cable, bond and switch port", link, node)
-	case strings.Contains(fault, ", which should lead to network "):
-		before, _, _ := strings.Cut(fault, ", which should lead to network ")
-		bridge := before[strings.LastIndex(before, " ")+1:]
-		return printable.Command("ovs-vsctl list-ports %s   # on node %s; the interface of the segment must be one "+
-			"(docs/tasks/segment.md)", bridge, node)
+	case world.FaultUplink:
+		if f.Links != "" {
+			return printable.Command("ip link show %s   # on node %s; check cable, bond and switch port", f.Links, node)
+		}
+		if f.Bridge != "" {
+			return printable.Command("ovs-vsctl list-ports %s   # on node %s; the interface of the segment must be one "+
+				"(docs/tasks/segment.md)", f.Bridge, node)
+		}
 	}
 	return printable.Command("kubectl describe node %s", node)
 }

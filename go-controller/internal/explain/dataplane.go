@@ -86,8 +86,8 @@ func (p *path) unwritableGateway() string {
 func (p *path) programmed(object string) Link {
 	link := Link{Name: LinkDataplane, Object: object}
 	// The controller gives these reasons only for Services that OVN has.
-	later := []string{v1alpha1.ReasonSeveralActiveGateways, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard,
-		v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNoActiveGateway}
+	later := []string{v1alpha1.ReasonSeveralActiveGateways, v1alpha1.ReasonGatewayFaulty,
+		v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard, v1alpha1.ReasonNoEndpoints, v1alpha1.ReasonNoActiveGateway}
 	switch {
 	case p.announced == nil:
 		link.State, link.Reason = Unknown, v1alpha1.ReasonProgramming

@@ -149,7 +149,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
 	var without, dead, unanswered, silent []string
-	fault := ""
+	var fault world.Fault
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if p.unreachable(name) {
 			dead = append(dead, name)
@@ -157,7 +157,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 			unanswered = append(unanswered, name)
 		} else if p.silentSince(name) != "" {
 			silent = append(silent, name)
-		} else if f := p.fault(name, world.EveryNetwork); f != "" {
+		} else if f := p.fault(name, world.EveryNetwork); f.Message != "" {
 			without, fault = append(without, name), f
 		}
 	}
@@ -194,7 +194,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		if len(without) == len(nodes) {
 			link.State = all
 		}
-		link.Message += fmt.Sprintf("; new connections to those on node %s %s: %s", joined(without), outcome, fault)
+		link.Message += fmt.Sprintf("; new connections to those on node %s %s: %s", joined(without), outcome, fault.Message)
 		link.Command = p.mendFault(without[0], fault)
 	}
 	p.addBeyondTunnels(&link, nodes)

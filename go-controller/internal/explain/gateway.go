@@ -80,8 +80,8 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		return
 	}
 	link := Link{Name: LinkGateway, Object: s.Active, State: OK, Message: fmt.Sprintf("answers for %s", a)}
-	if c := p.verdictOn(a, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard, v1alpha1.ReasonSeveralActiveGateways); c !=
-		nil {
+	if c := p.verdictOn(a, v1alpha1.ReasonStaleFlow, v1alpha1.ReasonNoGuard, v1alpha1.ReasonSeveralActiveGateways,
+		v1alpha1.ReasonGatewayFaulty); c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
 		switch c.Reason {
 		case v1alpha1.ReasonStaleFlow:
@@ -92,7 +92,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 			link.Command = printable.Command("kubectl describe l2domain %s   # and UDP port 6081 between the gateways",
 				d.Name)
 			for _, name := range s.Gateways {
-				if fault := p.fault(name, world.EveryNetwork); fault != "" && strings.Contains(c.Message, fault) {
+				if fault := p.fault(name, world.EveryNetwork); fault.Message != "" && strings.Contains(c.Message, fault.Message) {
 					link.Object, link.Reason, link.Command = name, v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
 				}
 			}
@@ -102,10 +102,12 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 	}
 	fault := p.fault(s.Active, d.Spec.PhysicalNetwork)
 	switch out := excluded(d, s.Active); {
-	case fault != "":
+	case fault.Message != "":
 		link.State, link.Reason = Broken, v1alpha1.ExcludedFaulty
-		link.Message = fmt.Sprintf("node %s, the active gateway of %s: %s", s.Active, a, fault)
-		if !slices.ContainsFunc(s.Gateways, func(name string) bool { return p.fault(name, d.Spec.PhysicalNetwork) == "" }) {
+		link.Message = fmt.Sprintf("node %s, the active gateway of %s: %s", s.Active, a, fault.Message)
+		if !slices.ContainsFunc(s.Gateways, func(name string) bool {
+			return p.fault(name, d.Spec.PhysicalNetwork).Message == ""
+		}) {
 			link.Message += "; every gateway of the shard has a fault: " + joined(s.Gateways)
 		} else {
 			link.Message += "; its shards are about to move to another gateway"
@@ -137,11 +139,11 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		link.Command = lookAt(dead[0])
 	default:
 		if at := slices.IndexFunc(s.Gateways, func(name string) bool {
-			return p.fault(name, d.Spec.PhysicalNetwork) != ""
+			return p.fault(name, d.Spec.PhysicalNetwork).Message != ""
 		}); at >= 0 {
 			standby, fault := s.Gateways[at], p.fault(s.Gateways[at], d.Spec.PhysicalNetwork)
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(standby, fault)
-			link.Message += fmt.Sprintf("; gateway %s can't take over: %s", standby, fault)
+			link.Message += fmt.Sprintf("; gateway %s can't take over: %s", standby, fault.Message)
 		}
 	}
 	p.add(link)
@@ -167,9 +169,9 @@ func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 		return
 	}
 	for _, name := range s.Gateways {
-		if fault := p.fault(name, d.Spec.PhysicalNetwork); fault != "" {
+		if fault := p.fault(name, d.Spec.PhysicalNetwork); fault.Message != "" {
 			p.broken(LinkGateway, name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d; node "+
-				"%s: %s", s.Index, name, fault), p.mendFault(name, fault))
+				"%s: %s", s.Index, name, fault.Message), p.mendFault(name, fault))
 			return
 		}
 	}
@@ -220,23 +222,30 @@ func (p *path) maybeDead(node string) string {
 // mayBeDead is what is known about an unreachable node.
 const mayBeDead = "may be dead: its kubelet has stopped reporting"
 
-// fault returns what prevents a node from serving a network, or an empty string.
-func (p *path) fault(node, network string) string {
+// excludingFault is fault, or what prevents changes of the zone of a node: it serves, but is no gateway to move to.
+func (p *path) excludingFault(node, network string) world.Fault {
+	f, n := p.fault(node, network), objects.Named(p.objects.Nodes, node)
+	if f.Message == "" && n != nil && p.hasAgents() {
+		return p.objects.Node(n, p.Now).WithAgentFault().FaultOf(network)
+	}
+	return f
+}
+
+// fault returns what prevents a node from serving a network; the zero value if nothing does.
+func (p *path) fault(node, network string) world.Fault {
 	n := objects.Named(p.objects.Nodes, node)
 	if n == nil {
-		return ""
+		return world.Fault{}
 	}
 	is := p.objects.Node(n, p.Now)
-	switch {
-	case is.Faults[network] != "":
-		return is.Faults[network]
-	case is.Faults[world.EveryNetwork] != "":
-		return is.Faults[world.EveryNetwork]
-	case p.hasAgents() && is.Agent != nil && is.Agent.Problem != "":
-		return is.Agent.Problem
+	if f := is.FaultOf(network); f.Message != "" {
+		return f
+	}
+	if p.hasAgents() && is.Agent != nil && is.Agent.Problem != "" {
+		return world.Fault{Kind: world.FaultAgent, Message: is.Agent.Problem}
 	}
 	if s := p.stopped(node, controllerNames()...); s != nil {
-		return "ovn-controller does not run: " + s.String()
+		return world.Fault{Kind: world.FaultOVNController, Message: "ovn-controller does not run: " + s.String()}
 	}
-	return ""
+	return world.Fault{}
 }

@@ -84,7 +84,7 @@ func (v *overview) blameFault(f *Finding, peer string, keepers []string) {
 	at := ""
 	for _, node := range keepers {
 		s := v.world.Sessions[node][peer]
-		if p := bgp.ProblemOf(s, v.anyFault(node)); p.MoreSpecific(most) {
+		if p := bgp.ProblemOf(s, v.anyFault(node).Message); p.MoreSpecific(most) {
 			most, was, at = p, bgp.ProblemOf(s, ""), node
 		}
 	}
@@ -98,8 +98,8 @@ func (v *overview) blameFault(f *Finding, peer string, keepers []string) {
 func Faults(o *objects.Objects, now time.Time) map[string]string {
 	p, faults := clusterPath(o, Question{Now: now}), map[string]string{}
 	for _, n := range o.Nodes {
-		if fault := p.anyFault(n.Name); fault != "" {
-			faults[n.Name] = bgp.Reported(fault)
+		if fault := p.anyFault(n.Name); fault.Message != "" {
+			faults[n.Name] = bgp.Reported(fault.Message)
 		}
 	}
 	return faults

@@ -71,8 +71,8 @@ func (p *path) addBeyondTunnels(link *Link, nodes map[string]bool) {
 // whyTunnelsDown returns what is known of a node whose tunnels are down, and a command against it. What the guard or
 // agent of the node reports explains them.
 func (p *path) whyTunnelsDown(node string) (reason, why, command string) {
-	if fault := p.anyFault(node); fault != "" {
-		return v1alpha1.ExcludedFaulty, fault, p.mendFault(node, fault)
+	if fault := p.anyFault(node); fault.Message != "" {
+		return v1alpha1.ExcludedFaulty, fault.Message, p.mendFault(node, fault)
 	}
 	if why = p.unanswered(node); why != "" {
 		return v1alpha1.ReasonNodeSilent, why, lookAt(node)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // recovery is how long a fault must be absent before it is cleared. A flapping link then causes at most two writes in
@@ -17,15 +18,16 @@ const recovery = 3 * time.Second
 // uplinkFaults returns the faults of the networks whose bridge does not exist or has no port that could lead out of the
 // node, or on which every link has lost its carrier, by network. A network with a link that may work has no fault, and
 // neither has one that is reached through another bridge.
-func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
-	faults := map[string]string{}
+func uplinkFaults(networks map[string]ovn.Uplinks) map[string]world.Fault {
+	faults := map[string]world.Fault{}
 	for network, uplinks := range networks {
 		switch {
 		case uplinks.Missing:
-			faults[network] = fmt.Sprintf("bridge %s, which should lead to network %s, does not exist", uplinks.Bridge, network)
+			faults[network] = world.Fault{Kind: world.FaultUplink, Bridge: uplinks.Bridge, Message: fmt.Sprintf("bridge %s, "+
+				"which should lead to network %s, does not exist", uplinks.Bridge, network)}
 		case uplinks.Isolated:
-			faults[network] = fmt.Sprintf("bridge %s, which should lead to network %s, has no interface of the node as a port",
-				uplinks.Bridge, network)
+			faults[network] = world.Fault{Kind: world.FaultUplink, Bridge: uplinks.Bridge, Message: fmt.Sprintf("bridge %s, "+
+				"which should lead to network %s, has no interface of the node as a port", uplinks.Bridge, network)}
 		}
 		var names []string
 		for _, link := range uplinks.Links {
@@ -34,28 +36,17 @@ func uplinkFaults(networks map[string]ovn.Uplinks) map[string]string {
 			}
 		}
 		if len(names) > 0 && len(names) == len(uplinks.Links) {
-			faults[network] = fmt.Sprintf("no carrier on %s, which connects bridge %s to network %s", strings.Join(names, ", "),
-				uplinks.Bridge, network)
+			links := strings.Join(names, ", ")
+			faults[network] = world.Fault{Kind: world.FaultUplink, Links: links, Bridge: uplinks.Bridge,
+				Message: fmt.Sprintf("no carrier on %s, which connects bridge %s to network %s", links, uplinks.Bridge, network)}
 		}
 	}
 	return faults
 }
 
-// fault is a fault and its kind in metrics.
-type fault struct{ kind, why string }
-
-// reasons returns the reasons of faults.
-func reasons(faults map[string]fault) map[string]string {
-	out := make(map[string]string, len(faults))
-	for network, f := range faults {
-		out[network] = f.why
-	}
-	return out
-}
-
 // faultObservation is a fault and when it was last observed.
 type faultObservation struct {
-	fault
+	world.Fault
 	last time.Time
 }
 
@@ -63,17 +54,17 @@ type faultObservation struct {
 type faultHistory map[string]faultObservation
 
 // observe records the current faults and returns those in effect.
-func (s faultHistory) observe(now time.Time, faults map[string]fault) map[string]fault {
+func (s faultHistory) observe(now time.Time, faults map[string]world.Fault) map[string]world.Fault {
 	for network, f := range faults {
 		s[network] = faultObservation{f, now}
 	}
-	out := map[string]fault{}
+	out := map[string]world.Fault{}
 	for network, f := range s {
 		if now.Sub(f.last) > recovery {
 			delete(s, network)
 			continue
 		}
-		out[network] = f.fault
+		out[network] = f.Fault
 	}
 	return out
 }

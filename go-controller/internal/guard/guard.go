@@ -70,7 +70,7 @@ type Guard struct {
 	vswitchdHealth, controllerHealth *healthTracker
 	faultHistory                     faultHistory
 	// networks are the last known faults of the networks.
-	networks map[string]string
+	networks map[string]world.Fault
 }
 
 // New returns a Guard. It does nothing before Run.
@@ -166,8 +166,8 @@ func (g *Guard) watch(ctx context.Context) {
 	controller := unixctl.NewProber(filepath.Join(g.options.RunDir, "ovn-controller.*.ctl"))
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	var ofNode *fault
-	var reported map[string]fault
+	var ofNode world.Fault
+	var reported map[string]world.Fault
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,44 +184,41 @@ func (g *Guard) watch(ctx context.Context) {
 		if known && (reported == nil || !maps.Equal(reported, faults)) {
 			for network, f := range faults {
 				if reported[network] != f {
-					klog.InfoS("Detected a fault", "network", network, "reason", f.why)
+					klog.InfoS("Detected a fault", "network", network, "reason", f.Message)
 				}
 			}
 			g.metrics.update(reported, faults)
-			report(g.report, v1alpha1.AnnotationFaults, reasons(faults))
+			g.reportFaults(faults)
 			reported = faults
 		}
 	}
 }
 
-// daemonFault records heartbeats and returns the fault of every network, nil if there is none. Without ovs-vswitchd it
+// daemonFault records heartbeats and returns the fault of every network, if there is one. Without ovs-vswitchd it
 // does not matter what ovn-controller does.
-func (g *Guard) daemonFault(now time.Time, vswitchd, controller unixctl.ProbeResult) *fault {
+func (g *Guard) daemonFault(now time.Time, vswitchd, controller unixctl.ProbeResult) world.Fault {
 	ofVswitchd, ofController := g.vswitchdHealth.observe(now, vswitchd), g.controllerHealth.observe(now, controller)
 	switch {
 	case ofVswitchd != "":
-		return &fault{g.vswitchdHealth.kind, ofVswitchd}
+		return world.Fault{Kind: g.vswitchdHealth.kind, Message: ofVswitchd}
 	case ofController != "":
-		return &fault{g.controllerHealth.kind, ofController}
+		return world.Fault{Kind: g.controllerHealth.kind, Message: ofController}
 	}
-	return nil
+	return world.Fault{}
 }
 
 // faults returns the faults in effect, given that of every network, if there is one. known is false until the networks
 // have been read.
-func (g *Guard) faults(ofNode *fault) (faults map[string]fault, known bool) {
+func (g *Guard) faults(ofNode world.Fault) (faults map[string]world.Fault, known bool) {
 	if networks, ok := g.vswitch.Networks(); ok {
 		g.networks = uplinkFaults(networks)
 	}
 	if g.networks == nil {
 		return nil, false
 	}
-	now := map[string]fault{}
-	for network, why := range g.networks {
-		now[network] = fault{kindUplink, why}
-	}
-	if ofNode != nil {
-		now[world.EveryNetwork] = *ofNode
+	now := maps.Clone(g.networks)
+	if ofNode.Message != "" {
+		now[world.EveryNetwork] = ofNode
 	}
 	return g.faultHistory.observe(time.Now(), now), true
 }

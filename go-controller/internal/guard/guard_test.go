@@ -25,10 +25,13 @@ func TestLostNetworks(t *testing.T) {
 		"isolated": {Bridge: "br-d", Isolated: true},
 		"missing":  {Bridge: "br-e", Missing: true},
 	})
-	want := map[string]string{
-		"lost":     "no carrier on eno1, eno2, which connects bridge br-a to network lost",
-		"isolated": "bridge br-d, which should lead to network isolated, has no interface of the node as a port",
-		"missing":  "bridge br-e, which should lead to network missing, does not exist",
+	want := map[string]world.Fault{
+		"lost": {Kind: world.FaultUplink, Links: "eno1, eno2", Bridge: "br-a",
+			Message: "no carrier on eno1, eno2, which connects bridge br-a to network lost"},
+		"isolated": {Kind: world.FaultUplink, Bridge: "br-d",
+			Message: "bridge br-d, which should lead to network isolated, has no interface of the node as a port"},
+		"missing": {Kind: world.FaultUplink, Bridge: "br-e",
+			Message: "bridge br-e, which should lead to network missing, does not exist"},
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("lost %v, want %v", got, want)
@@ -37,10 +40,11 @@ func TestLostNetworks(t *testing.T) {
 
 // A fault takes effect at once and lasts until it has been absent for the recovery time.
 func TestFaultsClearAfterStablePeriod(t *testing.T) {
-	s, start, down := faultHistory{}, time.Unix(1000, 0), map[string]fault{"provider": {kindUplink, "no carrier"}}
+	s, start := faultHistory{}, time.Unix(1000, 0)
+	down := map[string]world.Fault{"provider": {Kind: world.FaultUplink, Message: "no carrier"}}
 	for _, step := range []struct {
 		at   time.Duration
-		seen map[string]fault
+		seen map[string]world.Fault
 		want int
 	}{
 		{0, nil, 0}, {1, down, 1}, {2, nil, 1}, {3, down, 1}, {5, nil, 1}, {6, nil, 1}, {7, nil, 0}, {8, nil, 0},
@@ -92,25 +96,23 @@ func TestDaemonFaultNamesTheDaemon(t *testing.T) {
 		name                 string
 		vswitchd, controller unixctl.ProbeResult
 		checks               int
-		kind, want           string
+		kind                 world.FaultKind
+		want                 string
 	}{
 		{"both answer", answered, answered, 100, "", ""},
-		{"ovs-vswitchd was killed", crashed, answered, 3, kindVswitchd, "ovs-vswitchd is not running: "},
-		{"ovs-vswitchd hangs", silent, answered, 61, kindVswitchd, "ovs-vswitchd has not answered for 30s: "},
+		{"ovs-vswitchd was killed", crashed, answered, 3, world.FaultVswitchd, "ovs-vswitchd is not running: "},
+		{"ovs-vswitchd hangs", silent, answered, 61, world.FaultVswitchd, "ovs-vswitchd has not answered for 30s: "},
 		{"ovs-vswitchd is busy", silent, answered, 60, "", ""},
 		{"the socket of ovs-vswitchd is elsewhere", absent, answered, 100, "", ""},
-		{"ovn-controller was killed", answered, crashed, 3, kindOVNController, "ovn-controller is not running: "},
-		{"both were killed", crashed, crashed, 3, kindVswitchd, "ovs-vswitchd is not running: "},
+		{"ovn-controller was killed", answered, crashed, 3, world.FaultOVNController, "ovn-controller is not running: "},
+		{"both were killed", crashed, crashed, 3, world.FaultVswitchd, "ovs-vswitchd is not running: "},
 	} {
 		g := &Guard{vswitchdHealth: newVswitchdTracker(), controllerHealth: newControllerTracker()}
-		var got fault
+		var got world.Fault
 		for i := range c.checks {
-			got = fault{}
-			if f := g.daemonFault(time.Unix(1000, 0).Add(time.Duration(i)*checkInterval), c.vswitchd, c.controller); f != nil {
-				got = *f
-			}
+			got = g.daemonFault(time.Unix(1000, 0).Add(time.Duration(i)*checkInterval), c.vswitchd, c.controller)
 		}
-		if got.kind != c.kind || (got.why == "") != (c.want == "") || !strings.HasPrefix(got.why, c.want) {
+		if got.Kind != c.kind || (got.Message == "") != (c.want == "") || !strings.HasPrefix(got.Message, c.want) {
 			t.Errorf("%s: %+v, want %s %q", c.name, got, c.kind, c.want)
 		}
 	}
@@ -122,19 +124,20 @@ func TestMetricsCountFaultsByKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := []map[string]fault{
+	steps := []map[string]world.Fault{
 		{},
-		{world.EveryNetwork: {kindOVNController, "it is not running"}},
-		{world.EveryNetwork: {kindVswitchd, "it is not running"}, "provider": {kindUplink, "no carrier"}},
+		{world.EveryNetwork: {Kind: world.FaultOVNController, Message: "it is not running"}},
+		{world.EveryNetwork: {Kind: world.FaultVswitchd, Message: "it is not running"},
+			"provider": {Kind: world.FaultUplink, Message: "no carrier"}},
 	}
 	for i, now := range steps[1:] {
 		m.update(steps[i], now)
 	}
-	for kind, want := range map[string][2]float64{
-		kindOVNController: {1, 0}, kindVswitchd: {1, 1}, kindUplink: {1, 1},
+	for kind, want := range map[world.FaultKind][2]float64{
+		world.FaultOVNController: {1, 0}, world.FaultVswitchd: {1, 1}, world.FaultUplink: {1, 1},
 	} {
-		total := testutil.ToFloat64(m.faults.WithLabelValues(kind))
-		active := testutil.ToFloat64(m.active.WithLabelValues(kind))
+		total := testutil.ToFloat64(m.faults.WithLabelValues(string(kind)))
+		active := testutil.ToFloat64(m.active.WithLabelValues(string(kind)))
 		if total != want[0] || active != want[1] {
 			t.Errorf("%s: %v detected and %v active, want %v", kind, total, active, want)
 		}

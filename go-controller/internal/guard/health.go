@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 const (
@@ -23,7 +24,8 @@ const (
 // healthTracker tracks the health of a daemon. It has no observations at first.
 type healthTracker struct {
 	// daemon is the name of the daemon, kind that of its faults in metrics, and consequence what a fault means.
-	daemon, kind, consequence string
+	daemon, consequence string
+	kind                world.FaultKind
 	// lastReply is when the daemon last answered, lastRunning when it last ran, or else the first check.
 	lastReply, lastRunning time.Time
 	// observed is true if the daemon has been observed on this node.
@@ -33,13 +35,13 @@ type healthTracker struct {
 // newVswitchdTracker returns the tracker of ovs-vswitchd. Without it, ovn-controller keeps the claims of the node: it
 // reads the states of BFD sessions from the database, where they stay as they were.
 func newVswitchdTracker() *healthTracker {
-	return &healthTracker{daemon: "ovs-vswitchd", kind: kindVswitchd,
+	return &healthTracker{daemon: "ovs-vswitchd", kind: world.FaultVswitchd,
 		consequence: "the node forwards no new connections"}
 }
 
 // newControllerTracker returns the tracker of ovn-controller.
 func newControllerTracker() *healthTracker {
-	return &healthTracker{daemon: "ovn-controller", kind: kindOVNController,
+	return &healthTracker{daemon: "ovn-controller", kind: world.FaultOVNController,
 		consequence: "IPv6 neighbour solicitations are not answered"}
 }
 

@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// The kinds of faults in metrics.
-const (
-	kindUplink        = "uplink"
-	kindOVNController = "ovn_controller"
-	kindVswitchd      = "ovs_vswitchd"
-)
+// faultKinds returns the kinds of faults that a guard reports.
+func faultKinds() []world.FaultKind {
+	return []world.FaultKind{world.FaultUplink, world.FaultOVNController, world.FaultVswitchd}
+}
 
 // metrics count what the guard observes; docs/metrics.md documents them for users.
 type metrics struct {
@@ -42,9 +42,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Pauses of 100 ms in reading ARP and ND from a link that carries over 2,000 such frames per second: " +
 				"conflicts may be found late."}),
 	}
-	for _, kind := range []string{kindUplink, kindOVNController, kindVswitchd} {
-		m.faults.WithLabelValues(kind)
-		m.active.WithLabelValues(kind)
+	for _, kind := range faultKinds() {
+		m.faults.WithLabelValues(string(kind))
+		m.active.WithLabelValues(string(kind))
 	}
 	if r == nil {
 		return m, nil
@@ -58,15 +58,15 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 // update updates the metrics with the previous and the current faults by network.
-func (m *metrics) update(before, now map[string]fault) {
-	count := map[string]float64{kindUplink: 0, kindOVNController: 0, kindVswitchd: 0}
+func (m *metrics) update(before, now map[string]world.Fault) {
+	count := map[world.FaultKind]float64{}
 	for network, f := range now {
-		count[f.kind]++
-		if before[network].kind != f.kind {
-			m.faults.WithLabelValues(f.kind).Inc()
+		count[f.Kind]++
+		if before[network].Kind != f.Kind {
+			m.faults.WithLabelValues(string(f.Kind)).Inc()
 		}
 	}
-	for kind, n := range count {
-		m.active.WithLabelValues(kind).Set(n)
+	for _, kind := range faultKinds() {
+		m.active.WithLabelValues(string(kind)).Set(count[kind])
 	}
 }

@@ -58,7 +58,7 @@ func TestProbeRequestsReachTheirGuards(t *testing.T) {
 		if got := convert.ProbeRequests(l); len(got) != 1 || got[0].Addresses[0] != requests[0].Addresses[0] {
 			t.Errorf("the guard reads %v", got)
 		}
-		if l.Annotations[v1alpha1.AnnotationFaults] != "null" {
+		if l.Annotations[v1alpha1.AnnotationFaults] != "{}" {
 			t.Errorf("annotations %v", l.Annotations)
 		}
 		f.setReport(first, l)

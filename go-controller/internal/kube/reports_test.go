@@ -21,10 +21,19 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
+func noCarrier() map[string]world.Fault {
+	return map[string]world.Fault{"provider": {Kind: world.FaultUplink, Message: "no carrier"}}
+}
+
 func leaseOf(t *testing.T, r convert.Report) *coordinationv1.Lease {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
-	for annotation, value := range map[string]any{v1alpha1.AnnotationFaults: r.Faults,
+	faults, err := convert.FaultsReport(r.Faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Annotations[v1alpha1.AnnotationFaults] = faults
+	for annotation, value := range map[string]any{
 		v1alpha1.AnnotationConflicts: r.Conflicts, v1alpha1.AnnotationAnnouncedConflicts: r.AnnouncedConflicts,
 		v1alpha1.AnnotationProbed: r.Probed} {
 		text, err := json.Marshal(value)
@@ -45,8 +54,8 @@ func TestReportsOfGuards(t *testing.T) {
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 		var wakes atomic.Int32 // timers call it, too
 		f.hooks.Wake = func() { wakes.Add(1) }
-		lost := map[string]string{"provider": "no carrier"}
-		expect := func(when string, wantWakes int32, want map[string]string) {
+		lost := noCarrier()
+		expect := func(when string, wantWakes int32, want map[string]world.Fault) {
 			t.Helper()
 			synctest.Wait()
 			woken := wakes.Swap(0)
@@ -143,7 +152,7 @@ func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
 		f, _ := counted()
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 		f.hooks.Wake = func() {}
-		lease := leaseOf(t, convert.Report{Faults: map[string]string{"provider": "no carrier"}})
+		lease := leaseOf(t, convert.Report{Faults: noCarrier()})
 		lease.Annotations[v1alpha1.AnnotationZone] = `{"applied":7}`
 		f.setReport(nil, lease)
 		expect := func(when string, silent, guarded bool) {
@@ -179,7 +188,7 @@ func TestExpiredReportsAreRevivedOnlyByHeartbeats(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, wakes := counted()
 			f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-			lease := leaseOf(t, convert.Report{Faults: map[string]string{"provider": "no carrier"}})
+			lease := leaseOf(t, convert.Report{Faults: noCarrier()})
 			if zone != "" {
 				lease.Annotations[v1alpha1.AnnotationZone] = zone
 			}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -28,7 +29,7 @@ func TestReporter(t *testing.T) {
 			t.Fatal(err)
 		}
 		go r.Run(t.Context())
-		expect := func(want map[string]string, p pace) {
+		expect := func(want map[string]world.Fault, p pace) {
 			t.Helper()
 			synctest.Wait()
 			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
@@ -42,8 +43,8 @@ func TestReporter(t *testing.T) {
 				t.Errorf("reported %v, want %v", got, want)
 			}
 		}
-		down := map[string]string{"provider": "no carrier"}
-		r.Report(v1alpha1.AnnotationFaults, `{"provider":"no carrier"}`, true)
+		down := map[string]world.Fault{"provider": {Kind: world.FaultUplink, Message: "no carrier"}}
+		r.Report(v1alpha1.AnnotationFaults, `{"provider":{"kind":"uplink","message":"no carrier"}}`, true)
 		expect(down, urgent())
 		asked := []byte(`{"metadata":{"annotations":{"slb.k8s.ovn.org/address-probes":"[]","slb.k8s.ovn.org/conflicts":"{}"}}}`)
 		if _, err := leases.Patch(t.Context(), "n1", types.MergePatchType, asked, metav1.PatchOptions{}); err != nil {
@@ -100,7 +101,8 @@ func TestNoLeaseWithoutItsNode(t *testing.T) {
 func TestClearedAnnotationsAreRemoved(t *testing.T) {
 	for name, before := range map[string]map[string]string{
 		"no Lease": nil,
-		"a predecessor's Lease": {v1alpha1.AnnotationZone: "{}", v1alpha1.AnnotationFaults: `{"*":"gone"}`,
+		"a predecessor's Lease": {v1alpha1.AnnotationZone: "{}",
+			v1alpha1.AnnotationFaults:        `{"*":{"kind":"uplink","message":"gone"}}`,
 			v1alpha1.AnnotationAddressProbes: "[]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (d *Domain) fitness(n *world.Node) fitness {
 
 // fault returns what prevents a node from serving the domain's network, or an empty string.
 func (d *Domain) fault(n *world.Node) string {
-	return cmp.Or(n.Faults[d.Spec.PhysicalNetwork], n.Faults[world.EveryNetwork], d.bridgeFaults[n.Name])
+	return cmp.Or(n.FaultOf(d.Spec.PhysicalNetwork).Message, d.bridgeFaults[n.Name])
 }
 
 // best returns the fitness of the fittest member.

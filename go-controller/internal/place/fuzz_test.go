@@ -217,7 +217,7 @@ func carriersAfter(w *world.Snapshot, l *place.Layout, failover bool) {
 func unfitness(w *world.Snapshot, node string) int {
 	i := slices.IndexFunc(w.Nodes, func(n *world.Node) bool { return n.Name == node })
 	switch n := w.Nodes[i]; {
-	case n.Faults[""] != "" || n.Faults[world.EveryNetwork] != "":
+	case n.FaultOf("").Message != "":
 		return 2
 	case n.Draining != "":
 		return 1

@@ -91,7 +91,8 @@ func TestKernelsFailOver(t *testing.T) {
 			Active: node, Settled: true, Order: []string{node},
 		}
 	}
-	w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "its agent does not answer"}
+	w.Nodes[1].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultAgent,
+		Message: "its agent does not answer"}}
 	moved := preferred(place.Compute(w).Domains[0])
 	for i, node := range moved {
 		if node == "n1" || before[i] != "n1" && node != before[i] {

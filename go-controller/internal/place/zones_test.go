@@ -211,7 +211,7 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 			w.Nodes[0].Draining, w.Nodes[1].Agent.Silent, w.Nodes[2].Agent.Silent = "a label", true, true
 		}, "map[n1:8]"},
 		"it has a fault, and all others are silent": {func(w *world.Snapshot) {
-			w.Nodes[0].Faults = map[string]string{world.EveryNetwork: "uplink down"}
+			w.Nodes[0].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultUplink, Message: "uplink down"}}
 			w.Nodes[1].Agent.Silent, w.Nodes[2].Agent.Silent = true, true
 		}, "map[n2:4 n3:4]"},
 		"it drains and is silent": {func(w *world.Snapshot) {
@@ -219,7 +219,7 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 		}, "map[n1:8]"},
 		"it is silent and has a fault": {func(w *world.Snapshot) {
 			w.Nodes[0].Agent.Silent = true
-			w.Nodes[0].Faults = map[string]string{world.EveryNetwork: "uplink down"}
+			w.Nodes[0].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultUplink, Message: "uplink down"}}
 		}, "map[n2:4 n3:4]"},
 		"all are silent, and it drains": {func(w *world.Snapshot) {
 			w.Nodes[0].Draining = "a label"
@@ -293,7 +293,7 @@ func TestInterconnectIsServedByAgentsOnly(t *testing.T) {
 func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 	const why = "no database"
 	draining := ""
-	order := func(faults map[string]string) map[string][]int {
+	order := func(faults map[string]world.Fault) map[string][]int {
 		w := zoned("n1", "n2", "n3")
 		w.Nodes[0].Draining = draining
 		w.ShardStates = map[world.ShardID]world.ShardState{}
@@ -315,14 +315,16 @@ func TestAZoneThatCannotBeChangedKeepsItsShards(t *testing.T) {
 		}
 		return byFirst
 	}
-	if got := order(map[string]string{world.EveryNetwork: why})["n1"]; !slices.Equal(got, []int{0, 2}) {
+	unwritable := map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultUnwritable, Message: why}}
+	if got := order(unwritable)["n1"]; !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("n1 is the first gateway of shards %v, want those that it has claimed, 0 and 2", got)
 	}
-	if got := order(map[string]string{world.EveryNetwork: "ovn-controller is dead"})["n1"]; len(got) > 0 {
+	dead := map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultOVNController, Message: "ovn-controller is dead"}}
+	if got := order(dead)["n1"]; len(got) > 0 {
 		t.Errorf("n1 can't serve and is the first gateway of shards %v", got)
 	}
 	draining = "an administrator drains it"
-	if got := order(map[string]string{world.EveryNetwork: why})["n1"]; len(got) > 0 {
+	if got := order(unwritable)["n1"]; len(got) > 0 {
 		t.Errorf("n1 is draining and is the first gateway of shards %v", got)
 	}
 }

@@ -210,7 +210,7 @@ func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.
 		if s.BFDProblem != "" && !s.Unknown {
 			noBFD, whyBFD = append(noBFD, n), cmp.Or(whyBFD, problemOf(n, s.BFDProblem))
 		}
-		problem := bgp.ProblemOf(s, v.nodes[n].AnyFault())
+		problem := bgp.ProblemOf(s, v.nodes[n].AnyFault().Message)
 		switch {
 		case s.Established:
 			continue

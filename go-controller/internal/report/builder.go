@@ -77,7 +77,7 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		}
 		switch {
 		case len(state.Rivals) > 0:
-			v.rivals[shard] = rivals{names: strings.Join(state.Rivals, ", "), why: v.whyContested(state)}
+			v.rivals[shard] = v.contestants(state)
 		case state.SilentRival != "":
 			v.rivals[shard] = rivals{names: state.SilentRival, silent: true}
 		}

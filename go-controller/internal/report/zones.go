@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -78,10 +79,11 @@ func silentText(n *world.Node, addrs []string) string {
 }
 
 // rivals are the names of the gateways that have claimed a shard besides the active one, and why they answer, too. If
-// silent is set, whether they do is unknown.
+// faulty is set, that is the one of all claimants whose ovs-vswitchd does not work. If silent is set, whether they
+// answer is unknown.
 type rivals struct {
-	names, why string
-	silent     bool
+	names, why, faulty string
+	silent             bool
 }
 
 // contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
@@ -97,6 +99,11 @@ func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 					"not report (ovnkube-slb node --enable-l2), but its kubelet does", placement.Addr, v.active[placement.Shard],
 					others.names, placement.Shard.Domain, placement.Shard.Index)}
 		}
+		if others.faulty != "" {
+			return not(v1alpha1.ReasonGatewayFaulty, "address %s: node %s can't release it: %s; also claimed by gateway %s "+
+				"(L2Domain %s, shard %d)", placement.Addr, others.faulty, others.why, others.names, placement.Shard.Domain,
+				placement.Shard.Index)
+		}
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
 			Message: fmt.Sprintf("address %s: gateway %s is active, and so is %s (L2Domain %s, shard %d): %s", placement.Addr,
 				v.active[placement.Shard], others.names, placement.Shard.Domain, placement.Shard.Index, others.why)}
@@ -104,17 +111,26 @@ func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 	return nil
 }
 
-// whyContested returns why the rivals of an active gateway answer, too. A fault of one of them, or of the active
-// gateway itself, explains it: an ovn-controller that hangs or is gone never releases what its node has claimed, and
-// neither does one whose ovs-vswitchd no longer updates the states of BFD sessions.
-func (v *Builder) whyContested(state world.ShardState) string {
-	for _, name := range append(slices.Clone(state.Rivals), state.Active) {
-		if node := v.nodes[name]; node != nil && node.Faults[world.EveryNetwork] != "" {
-			return fmt.Sprintf("node %s can't release the address: %s", name, node.Faults[world.EveryNetwork])
+// contestants returns the rivals of an active gateway. A fault of one of them, or of the active gateway itself, shows
+// why it has not released the shard: an ovn-controller that hangs or is gone never does, and neither does one whose
+// ovs-vswitchd no longer updates the states of BFD sessions.
+func (v *Builder) contestants(state world.ShardState) rivals {
+	names := strings.Join(state.Rivals, ", ")
+	claimants := append(slices.Clone(state.Rivals), state.Active)
+	for _, name := range claimants {
+		node := v.nodes[name]
+		if node == nil || node.Faults[world.EveryNetwork].Message == "" {
+			continue
 		}
+		fault := node.Faults[world.EveryNetwork]
+		if fault.Kind == world.FaultVswitchd {
+			others := slices.DeleteFunc(claimants, func(other string) bool { return other == name })
+			return rivals{names: strings.Join(others, ", "), why: fault.Message, faulty: name}
+		}
+		return rivals{names: names, why: fmt.Sprintf("node %s can't release the address: %s", name, fault.Message)}
 	}
-	return "they do not receive each other's BFD packets (Geneve, UDP port 6081, between these nodes), or the databases " +
-		"of a zone have an old order of gateways"
+	return rivals{names: names, why: "they do not receive each other's BFD packets (Geneve, UDP port 6081, between " +
+		"these nodes), or the databases of a zone have an old order of gateways"}
 }
 
 // awaitsZone reports whether a new address in the status of a Service waits until the zone of its gateway has it, with

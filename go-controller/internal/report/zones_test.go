@@ -100,7 +100,8 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	got = status(func(w *world.Snapshot) {
 		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
 		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "n2", Rivals: []string{"n3"}}
-		w.Nodes[2].Faults = map[string]string{world.EveryNetwork: "ovn-controller has not answered for 30s"}
+		w.Nodes[2].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultOVNController,
+			Message: "ovn-controller has not answered for 30s"}}
 	})
 	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonSeveralActiveGateways ||
 		!strings.Contains(got.Announced.Message, "node n3 can't release the address: ovn-controller has not answered") ||
@@ -110,10 +111,12 @@ func TestStatusWaitsForTheZoneOfTheGateway(t *testing.T) {
 	got = status(func(w *world.Snapshot) {
 		w.Applied = map[world.Key][]netip.Addr{web: {netip.MustParseAddr("10.50.0.100")}}
 		w.ShardStates[world.ShardID{Domain: "lan"}] = world.ShardState{Active: "n2", Rivals: []string{"n3"}}
-		w.Nodes[1].Faults = map[string]string{world.EveryNetwork: "ovs-vswitchd is not running"}
+		w.Nodes[1].Faults = map[string]world.Fault{world.EveryNetwork: {Kind: world.FaultVswitchd,
+			Message: "ovs-vswitchd is not running"}}
 	})
-	if got == nil || got.Announced == nil ||
-		!strings.Contains(got.Announced.Message, "node n2 can't release the address: ovs-vswitchd is not running") {
+	if got == nil || got.Announced == nil || got.Announced.Reason != v1alpha1.ReasonGatewayFaulty ||
+		!strings.Contains(got.Announced.Message, "node n2 can't release it: ovs-vswitchd is not running") ||
+		!strings.Contains(got.Announced.Message, "also claimed by gateway n3") {
 		t.Fatalf("ovs-vswitchd of the gateway that counts as active does not run: %+v", got.Announced)
 	}
 	got = status(func(w *world.Snapshot) { w.Now, w.ShardStates = late, nil })

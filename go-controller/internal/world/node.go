@@ -55,7 +55,7 @@ type Node struct {
 	Guarded bool
 	// Faults maps a physical network, or EveryNetwork, to what prevents the node from serving it although OVN considers
 	// the node able to. The node's own guard reports them.
-	Faults map[string]string
+	Faults map[string]Fault
 	// Localnets maps the name of each localnet port of an L2Domain to OVN's port on one of the node's bridges, as the
 	// node's guard reports it. It is nil if no guard reports them.
 	Localnets map[string]Localnet
@@ -71,6 +71,3 @@ type Localnet struct {
 	Bridge string
 	Stale  []netip.Addr
 }
-
-// EveryNetwork is the key in Node.Faults for all physical networks of a node.
-const EveryNetwork = "*"

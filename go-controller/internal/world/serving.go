@@ -40,9 +40,9 @@ func ClaimedBy(nodes []*Node, domain, home string) []string {
 	return names
 }
 
-// AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is empty
-// if there is no fault.
-func (n *Node) AnyFault() string {
+// AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is the
+// zero value if there is no fault.
+func (n *Node) AnyFault() Fault {
 	for _, network := range slices.Sorted(maps.Keys(n.Faults)) {
 		if network != EveryNetwork {
 			return n.Faults[network]

@@ -132,14 +132,20 @@ func (n *Node) WithAgentFault() *Node {
 	if n.Agent == nil {
 		return n
 	}
-	fault := cmp.Or(n.Agent.Problem, n.Faults[EveryNetwork], n.Agent.Unwritable)
-	if fault == "" {
+	fault := n.Faults[EveryNetwork]
+	switch {
+	case n.Agent.Problem != "":
+		fault = Fault{Kind: FaultAgent, Message: n.Agent.Problem}
+	case fault.Message == "" && n.Agent.Unwritable != "":
+		fault = Fault{Kind: FaultUnwritable, Message: n.Agent.Unwritable}
+	}
+	if fault.Message == "" {
 		return n
 	}
 	out := *n
 	out.Faults = maps.Clone(n.Faults)
 	if out.Faults == nil {
-		out.Faults = map[string]string{}
+		out.Faults = map[string]Fault{}
 	}
 	out.Faults[EveryNetwork] = fault
 	return &out

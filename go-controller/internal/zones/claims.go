@@ -133,7 +133,7 @@ func stands(n *world.Node) bool {
 		return false
 	}
 	for _, fault := range n.Faults {
-		if fault != n.Agent.Unwritable {
+		if fault.Kind != world.FaultUnwritable {
 			return false
 		}
 	}

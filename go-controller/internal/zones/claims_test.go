@@ -156,8 +156,10 @@ func TestAClaimTakesNoShardFromAGatewayThatStands(t *testing.T) {
 		"no longer claims":      {func(is, _ *world.Node) { is.Agent.Claims = nil }, true},
 		"silent":                {func(is, _ *world.Node) { is.Agent.Silent = true }, false},
 		"its kubelet is silent": {func(is, _ *world.Node) { is.Unreachable = true }, true},
-		"its guard has a fault": {func(is, _ *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }, true},
-		"its zone has a fault":  {func(is, _ *world.Node) { is.Agent.Problem = "the southbound database is away" }, true},
+		"its guard has a fault": {func(is, _ *world.Node) {
+			is.Faults = map[string]world.Fault{"physnet": {Kind: world.FaultUplink, Message: "no carrier"}}
+		}, true},
+		"its zone has a fault": {func(is, _ *world.Node) { is.Agent.Problem = "the southbound database is away" }, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			for _, restarted := range []bool{false, true} {
@@ -238,7 +240,9 @@ func TestClaimOfAReturningNodeDoesNotCountYet(t *testing.T) {
 		"the other one's kubelet is gone": {tunnels: cutOff, later: cutOff, want: "n2", wantThen: "n2",
 			change: func(is *world.Node) { is.Unreachable = true }},
 		"the other one has no uplink": {tunnels: cutOff, later: cutOff, want: "n2", wantThen: "n2",
-			change: func(is *world.Node) { is.Faults = map[string]string{"physnet": "no carrier"} }},
+			change: func(is *world.Node) {
+				is.Faults = map[string]world.Fault{"physnet": {Kind: world.FaultUplink, Message: "no carrier"}}
+			}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := New(Options{})

@@ -97,7 +97,7 @@ func TestMisplacedFlowsOfActiveGatewaysAreReported(t *testing.T) {
 
 func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 	w := observed(func(_, n2 *world.ZoneAgent) { n2.Problem = "no database" })
-	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
+	if got := w.Nodes[1].Faults[world.EveryNetwork].Message; got != "no database" {
 		t.Errorf("faults of n2: %v", w.Nodes[1].Faults)
 	}
 	if w.Nodes[0].Faults != nil {
@@ -108,7 +108,7 @@ func TestAZoneThatCannotBeProgrammedIsAFaultOfItsNode(t *testing.T) {
 func TestAZoneThatCannotBeChangedIsAFaultAfterThatOfTheGuard(t *testing.T) {
 	shard := world.ShardID{Domain: "lan"}
 	w := observed(func(_, n2 *world.ZoneAgent) { n2.Unwritable = "no database" })
-	if got := w.Nodes[1].Faults[world.EveryNetwork]; got != "no database" {
+	if got := w.Nodes[1].Faults[world.EveryNetwork].Message; got != "no database" {
 		t.Errorf("faults of n2: %v", w.Nodes[1].Faults)
 	}
 	if got := w.ShardStates[shard].Active; got != "n2" {

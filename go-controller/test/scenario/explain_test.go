@@ -34,11 +34,13 @@ func explainCommands() []command {
 		{"plan", "FILE", "what kubectl slb plan shows of an edit", func(c *cluster, args []string) ([]string, error) {
 			return c.plan(args[0])
 		}},
-		{"guard", "NODE NETWORK [FAULT]", "let the guard of a node report a fault of a network, or none",
+		{"guard", "NODE NETWORK [KIND[:LINKS] FAULT]", "let the guard of a node report a fault of a network, or none",
 			func(c *cluster, args []string) ([]string, error) {
 				g, err := c.guardOf(args[0])
 				if err == nil {
-					g.setFault(args[1], strings.Join(args[2:], " "))
+					kind, message, _ := strings.Cut(strings.Join(args[2:], " "), " ")
+					kind, links, _ := strings.Cut(kind, ":")
+					g.setFault(args[1], world.Fault{Kind: world.FaultKind(kind), Message: message, Links: links})
 				}
 				return nil, err
 			}},

@@ -15,6 +15,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -33,11 +34,11 @@ type guard struct {
 	mu        sync.Mutex
 	conflicts map[netip.Addr]convert.ConflictReport
 	// faults are those of networks, by their names.
-	faults map[string]string
+	faults map[string]world.Fault
 }
 
 func (g *guard) run(ctx context.Context) {
-	g.setFault("", "")
+	g.setFault("", world.Fault{})
 	kube.NewOneLeaseInformer(g.leases, g.node, func(_, now *coordinationv1.Lease) {
 		if now == nil {
 			g.report.Renew()
@@ -52,16 +53,18 @@ func (g *guard) run(ctx context.Context) {
 }
 
 // setFault reports a fault of a network, or that it has none.
-func (g *guard) setFault(network, fault string) {
+func (g *guard) setFault(network string, fault world.Fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.faults == nil {
-		g.faults = map[string]string{}
+		g.faults = map[string]world.Fault{}
 	}
-	if g.faults[network] = fault; fault == "" {
+	if g.faults[network] = fault; fault.Message == "" {
 		delete(g.faults, network)
 	}
-	g.write(v1alpha1.AnnotationFaults, g.faults)
+	if text, err := convert.FaultsReport(g.faults); err == nil { // Maps of strings can be encoded.
+		g.report.Report(v1alpha1.AnnotationFaults, text, false)
+	}
 }
 
 // probed reports the results of the probe requests in a Lease.

@@ -19,7 +19,7 @@ import (
 // Report is the report of the guard of a node.
 type Report struct {
 	// Faults are the faults by physical network, or world.EveryNetwork.
-	Faults map[string]string
+	Faults map[string]world.Fault
 	// Conflicts are the conflicts on the addresses that the guard probed.
 	Conflicts map[netip.Addr]ConflictReport
 	// AnnouncedConflicts are the conflicts on addresses that the node announces.
@@ -90,15 +90,7 @@ const maxReportTime = 15 * time.Minute
 // truncated to 256 bytes.
 func ReadReport(l *coordinationv1.Lease) Report {
 	var r Report
-	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationFaults]), &r.Faults) != nil {
-		r.Faults = nil
-	}
-	for network, why := range r.Faults {
-		if network == "" || why == "" {
-			delete(r.Faults, network)
-		}
-	}
-	truncateValues(r.Faults)
+	r.Faults = readFaults(l.Annotations[v1alpha1.AnnotationFaults])
 	r.Conflicts = readConflicts(l.Annotations[v1alpha1.AnnotationConflicts])
 	r.AnnouncedConflicts = readConflicts(l.Annotations[v1alpha1.AnnotationAnnouncedConflicts])
 	if n := len(r.AnnouncedConflicts); n > MaxAnnouncedConflicts {

@@ -65,12 +65,12 @@ func TestTextsOfReportsAreTruncated(t *testing.T) {
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		v1alpha1.AnnotationZone:      zone,
-		v1alpha1.AnnotationFaults:    `{"physnet": "` + long + `"}`,
+		v1alpha1.AnnotationFaults:    `{"physnet": {"message": "` + long + `"}}`,
 		v1alpha1.AnnotationLocalnets: `{"port": {"bridge": "` + long + `"}}`,
 	}}}
 	r := ReadReport(lease)
 	for what, got := range map[string]string{"bridge": r.Zone.Bridges["physnet"], "problem": r.Zone.Problem,
-		"unwritable": r.Zone.Unwritable, "failed": r.Zone.Failed[key], "fault": r.Faults["physnet"],
+		"unwritable": r.Zone.Unwritable, "failed": r.Zone.Failed[key], "fault": r.Faults["physnet"].Message,
 		"localnet": r.Localnets["port"].Bridge} {
 		if got != want {
 			t.Errorf("%s: %d bytes, want %d", what, len(got), len(want))

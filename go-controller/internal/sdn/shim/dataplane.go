@@ -118,9 +118,9 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			updated := *n
 			updated.Faults = maps.Clone(n.Faults)
 			if updated.Faults == nil {
-				updated.Faults = map[string]string{}
+				updated.Faults = map[string]world.Fault{}
 			}
-			updated.Faults[world.EveryNetwork] = why
+			updated.Faults[world.EveryNetwork] = world.Fault{Kind: world.FaultAgent, Message: why}
 			w.Nodes[i] = &updated
 		}
 	}

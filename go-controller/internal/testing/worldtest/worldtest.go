@@ -133,7 +133,8 @@ func Random(s Source) *world.Snapshot {
 			n.Hosts = []world.Host{{Addr: n.Addrs[0], Masquerade: s.addr(world.FamilyOf(n.Addrs[0]))}}
 		}
 		if s.N(4) == 3 {
-			n.Faults = map[string]string{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: "no carrier"}
+			n.Faults = map[string]world.Fault{[]string{"", world.EveryNetwork, "elsewhere"}[s.N(3)]: {Kind: world.FaultUplink,
+				Message: "no carrier"}}
 		}
 	}
 	for _, svc := range w.Services {

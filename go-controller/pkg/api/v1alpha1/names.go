@@ -44,7 +44,8 @@ const (
 	// GuardsNamespace is the namespace of these Leases. It contains nothing else.
 	GuardsNamespace = "ovnkube-slb-guards"
 	// AnnotationFaults is written by the guard. It is a JSON object that maps the name of a physical network, or "*"
-	// for all networks of the node, to a description of the fault.
+	// for all networks of the node, to a fault: an object with kind (uplink, ovn_controller or ovs_vswitchd), message
+	// and, of an uplink, links without carrier and bridge.
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
 	// AnnotationLocalnets is written by the guard. It is a JSON object that lists OVN's ports on the node's bridges for
 	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which

@@ -134,6 +134,9 @@ const (
 	// ReasonSeveralActiveGateways (False): with interconnect, more than one gateway has claimed the shard of an address,
 	// and clients reach one or the other.
 	ReasonSeveralActiveGateways = "SeveralActiveGateways"
+	// ReasonGatewayFaulty (False): with interconnect, a gateway whose ovs-vswitchd does not work can't release the shard
+	// of an address, which another one has claimed.
+	ReasonGatewayFaulty = "GatewayFaulty"
 	// ReasonNoSession (False): addresses that are announced only by BGP are advertised by no node: no selected node has
 	// an established session. Also a reason of BGPPeers (Ready=False).
 	ReasonNoSession = "NoSession"

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// faultReport is a fault in v1alpha1.AnnotationFaults.
+type faultReport struct {
+	Kind    world.FaultKind `json:"kind"`
+	Message string          `json:"message"`
+	Links   string          `json:"links,omitempty"`
+	Bridge  string          `json:"bridge,omitempty"`
+}
+
+// FaultsReport returns the content of v1alpha1.AnnotationFaults.
+func FaultsReport(faults map[string]world.Fault) (string, error) {
+	reports := make(map[string]faultReport, len(faults))
+	for network, f := range faults {
+		reports[network] = faultReport(f)
+	}
+	text, err := json.Marshal(reports)
+	return string(text), err
+}
+
+// readFaults reads the content of v1alpha1.AnnotationFaults. A fault without a message is none.
+func readFaults(text string) map[string]world.Fault {
+	var reports map[string]faultReport
+	if json.Unmarshal([]byte(text), &reports) != nil {
+		return nil
+	}
+	var faults map[string]world.Fault
+	for network, f := range reports {
+		if network == "" || f.Message == "" {
+			continue
+		}
+		if faults == nil {
+			faults = make(map[string]world.Fault, len(reports))
+		}
+		faults[network] = world.Fault{Kind: world.FaultKind(Truncate(string(f.Kind), maxForeignText)),
+			Message: Truncate(f.Message, maxForeignText), Links: Truncate(f.Links, maxForeignText),
+			Bridge: Truncate(f.Bridge, maxForeignText)}
+	}
+	return faults
+}
