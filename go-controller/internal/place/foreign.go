@@ -31,6 +31,7 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 		return ""
 	}
 	var subnets, own, others []string
+	known := false
 	for _, s := range d.Subnets {
 		if world.FamilyOf(s.Prefix.Addr()) == f {
 			subnets = append(subnets, s.Prefix.String())
@@ -45,15 +46,19 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 		if slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return world.FamilyOf(a) == f && inSubnet(d, a) }) {
 			return ""
 		}
-		own = append(own, ownNetworks(n, f)...)
+		own, known = append(own, ownNetworks(n, f)...), known || len(n.External) > 0
 		for network := range w.Bridges[n.Chassis] {
 			if network != d.PhysicalNetwork {
 				others = append(others, network)
 			}
 		}
 	}
-	if len(subnets) == 0 || len(own) == 0 {
+	switch {
+	case len(subnets) == 0 || !known:
 		return ""
+	case len(own) == 0:
+		return fmt.Sprintf("spec.subnets: %s, although no node has an %s address on its own network, which is %s",
+			strings.Join(subnets, ", "), f, d.PhysicalNetwork)
 	}
 	slices.Sort(own)
 	text := fmt.Sprintf("spec.subnets: no %s address of a node is in %s, although %s is the nodes' own network (%s)", f,

@@ -33,8 +33,11 @@ func TestForeignSubnets(t *testing.T) {
 		"nodes that are not selected": {change: func(d *world.Domain, _ *world.Snapshot) {
 			d.Nodes = []string{"n2"}
 		}},
-		"nodes without an address of the family": {change: func(d *world.Domain, _ *world.Snapshot) {
+		"nodes without an address of the family": {func(d *world.Domain, _ *world.Snapshot) {
 			d.Subnets = []world.Subnet{{Prefix: netip.MustParsePrefix("fd00:50::/64")}}
+		}, "fd00:50::/64, although no node has an IPv6 address on its own network, which is physnet"},
+		"nodes whose own network is not known": {change: func(_ *world.Domain, w *world.Snapshot) {
+			w.Nodes[0].External = nil
 		}},
 	} {
 		d := &world.Domain{Name: "lan", Nodes: []string{"n1"}, PhysicalNetwork: world.GatewayNetwork,
