@@ -141,16 +141,9 @@ func (s *site) objects(ctx context.Context) error {
 			return err
 		})
 	}
-	none := false
 	for i := range s.result.Services {
 		g.Go(func() error {
-			_, err := s.client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Name: serviceName(i)},
-				Spec: corev1.ServiceSpec{
-					Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: &none,
-					Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
-				},
-			}, metav1.CreateOptions{})
+			_, err := s.client.CoreV1().Services(namespace).Create(ctx, s.service(i), metav1.CreateOptions{})
 			if err != nil {
 				return err
 			}
@@ -159,6 +152,17 @@ func (s *site) objects(ctx context.Context) error {
 		})
 	}
 	return g.Wait()
+}
+
+func (*site) service(i int) *corev1.Service {
+	none := false
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName(i)},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: &none,
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
+	}
 }
 
 // slice returns the endpoints of a Service, each on a different node if there are enough nodes.

@@ -36,6 +36,7 @@ type zoneFigures struct {
 	// northbound database of the node.
 	CommitMedian float64 `json:"endpoint_to_nb_p50_ms,omitzero"`
 	CommitP99    float64 `json:"endpoint_to_nb_p99_ms,omitzero"`
+	Create *createFigures `json:"create,omitempty"`
 	// An agent restarts: time until it is ready, and its zone unchanged, has been compared.
 	RestartSeconds float64 `json:"agent_restart_s,omitzero"`
 	// A pod of each of RollPods Services is replaced within RollSeconds.
@@ -106,6 +107,9 @@ func (s *site) measureZones(ctx context.Context, program string) (err error) {
 		return err
 	}
 	if err := s.changeZone(ctx); err != nil {
+		return err
+	}
+	if err := s.create(ctx, zones[0], zones[1]); err != nil {
 		return err
 	}
 	if err := s.roll(ctx, zones[0], zones[1]); err != nil {
