@@ -102,7 +102,7 @@ func (w *Watch) claimState() string {
 	}
 	for _, d := range kinds {
 		if d.absent() {
-			return fmt.Sprintf("the API server has no %s: install Cluster API's CustomResourceDefinitions and a provider", d)
+			return convert.MissingClaimKinds(d.String())
 		}
 	}
 	for _, d := range kinds {

@@ -3,10 +3,12 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +32,30 @@ type loader struct {
 	ours *Clients
 	mu   sync.Mutex
 	out  *objects.Objects
+	// missing are the resources that the API server does not serve.
+	missing []string
+}
+
+// resources returns those of ours.
+func resources() []string {
+	return []string{"ipaddresspools", "l2domains", "bgppeers", "bgpadvertisements", "bfdprofiles", "communities",
+		"bgpnodestatuses"}
+}
+
+// missingError names the resources that the API server does not serve, and what installs them.
+func (l *loader) missingError() error {
+	if len(l.missing) == 0 {
+		return nil
+	}
+	group := v1alpha1.GroupVersion().Group
+	if len(l.missing) == len(resources()) {
+		return fmt.Errorf("the API server serves no resource of %s: ovnkube-slb is not installed in this cluster "+
+			"(docs/install.md)", group)
+	}
+	slices.Sort(l.missing)
+	return fmt.Errorf("the API server does not serve %s of %s: its CustomResourceDefinitions are missing, or those of "+
+		"another version; what installed ovnkube-slb has them, and so has dist/manifests/crds (docs/install.md)",
+		strings.Join(l.missing, ", "), group)
 }
 
 // LoadObjects reads the objects of the whole cluster once, for commands. With a Service, it reads only this Service and
@@ -82,7 +108,7 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	for _, namespace := range objects.OVNNamespaces() {
 		g.Go(func() error { return list(ctx, l, "pods", core.CoreV1().Pods(namespace).List, &l.out.Pods) })
 	}
-	if err := g.Wait(); err != nil {
+	if err := cmp.Or(g.Wait(), l.missingError()); err != nil {
 		return nil, err
 	}
 	if l.out.Leader != nil { // The controller is in one of the namespaces.
@@ -113,9 +139,9 @@ func list[T any, L runtime.Object](ctx context.Context, l *loader, resource stri
 	case apierrors.IsForbidden(err):
 		l.out.Unread = append(l.out.Unread, resource)
 		return nil
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("list %s: the API server does not serve them: ovnkube-slb is not installed in this cluster, or "+
-			"another version (docs/install.md)", resource)
+	case apierrors.IsNotFound(err) && slices.Contains(resources(), resource):
+		l.missing = append(l.missing, resource)
+		return nil
 	case err != nil:
 		return fmt.Errorf("list %s: %w", resource, err)
 	}

@@ -15,26 +15,36 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // LoadClaims adds the IPAddressClaims of external pools to objects that LoadObjects has read, in the newest version of
-// Cluster API's contract that the API server has. Without the kinds, it adds none. If the user must not list them,
+// Cluster API's contract that the API server has. Without the kinds, it adds which are missing. If the user must not list them,
 // objects.UnreadClaims is added to Unread.
 func LoadClaims(ctx context.Context, ours *Clients, o *objects.Objects) error {
-	claims, err := listNewest(ctx, ours, convert.ClaimResources(), o.Home(), v1alpha1.LabelServiceUID)
+	var missing []string
+	list := func(versions []schema.GroupVersionResource, label string) ([]*unstructured.Unstructured, error) {
+		found, err := listNewest(ctx, ours, versions, o.Home(), label)
+		if apierrors.IsNotFound(err) {
+			missing, err = append(missing, versions[0].GroupResource().String()), nil
+		}
+		return found, err
+	}
+	claims, err := list(convert.ClaimResources(), v1alpha1.LabelServiceUID)
 	var addresses []*unstructured.Unstructured
 	if err == nil {
-		addresses, err = listNewest(ctx, ours, convert.AddressResources(), o.Home(), "")
+		addresses, err = list(convert.AddressResources(), "")
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil
 	case apierrors.IsForbidden(err):
 		o.Unread = append(o.Unread, objects.UnreadClaims)
 		return nil
 	case err != nil:
 		return fmt.Errorf("list IPAddressClaims and IPAddresses: %w", err)
+	case len(missing) > 0:
+		o.Claims = &world.Claims{Namespace: o.Home(), Missing: convert.MissingClaimKinds(missing...)}
+		return nil
 	}
 	o.SetClaims(claims, addresses)
 	return nil

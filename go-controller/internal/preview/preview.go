@@ -11,6 +11,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -254,6 +255,9 @@ func problems(d *decision) []string {
 	for _, p := range d.World.Pools {
 		for _, why := range slices.Concat(p.Problems, d.Allocation.Pools[p.Name].Problems) {
 			list = append(list, "IPAddressPool "+p.Name+": "+why)
+		}
+		if use := d.Allocation.Pools[p.Name]; use.ClaimReason == ipam.ReasonNoClaims {
+			list = append(list, "IPAddressPool "+p.Name+": "+use.ClaimMessage)
 		}
 		if why, _ := d.Layout.Idle(p.Name); why == place.ReasonNoDomain && !d.BGP.TakesPool(p.Name) {
 			list = append(list, "IPAddressPool "+p.Name+": its addresses are not announced: no L2Domain and no "+

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,12 @@ func ClaimResources() []schema.GroupVersionResource { return contract(claimResou
 
 // AddressResources is ClaimResources for IPAddresses.
 func AddressResources() []schema.GroupVersionResource { return contract(addrResource) }
+
+// MissingClaimKinds is why claims can't be used: the API server does not have these resources.
+func MissingClaimKinds(resources ...string) string {
+	return "the API server has no " + strings.Join(resources, " and ") + ": install Cluster API's " +
+		"CustomResourceDefinitions and a provider (docs/tasks/external-pools.md)"
+}
 
 func contract(resource string) []schema.GroupVersionResource {
 	var out []schema.GroupVersionResource
