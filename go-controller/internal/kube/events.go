@@ -22,7 +22,8 @@ import (
 // Events reports transitions of Services as Events. A move of a shard to another gateway is reported once, for all its
 // Services. Run writes the Events. The zero value is ready to use.
 type Events struct {
-	queue eventQueue
+	queue    eventQueue
+	failures failures
 	// unwritten counts the Events that were taken from the queue and that are not being written yet.
 	unwritten atomic.Int64
 	// OnAllocated, if set, is called for each Service that had no address and was assigned one.
@@ -55,13 +56,16 @@ func (e *Events) service(before, after *corev1.Service) {
 		UID: after.UID}
 	e.allocatedAnother(about, before, after)
 	e.waitsForProvider(about, after)
+	failed := e.failures.observe(after.UID,
+		meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAnnounced),
+		meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAnnounced))
 	for _, t := range transitions() {
 		was := meta.FindStatusCondition(before.Status.Conditions, t.condition)
 		is := meta.FindStatusCondition(after.Status.Conditions, t.condition)
 		if is == nil || is.Status != t.to {
 			continue
 		}
-		if was != nil && was.Reason == v1alpha1.ReasonDatabaseUnreachable && t.to == metav1.ConditionTrue {
+		if was != nil && was.Reason == v1alpha1.ReasonDatabaseUnreachable && t.to == metav1.ConditionTrue && failed == "" {
 			continue // only the connection to the databases was restored
 		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) ||
@@ -77,7 +81,8 @@ func (e *Events) service(before, after *corev1.Service) {
 	if !waits {
 		e.queue.cancel(about.UID, v1alpha1.EventAnnouncementFailed)
 	}
-	if is != nil && is.Status == metav1.ConditionFalse && (wasAnnounced(was) || isNewReason(was, is)) {
+	if is != nil && is.Status == metav1.ConditionFalse && failed != is.Reason &&
+		(wasAnnounced(was) || isNewReason(was, is)) {
 		failed := event{about, corev1.EventTypeWarning, v1alpha1.EventAnnouncementFailed, is.Message}
 		if waits {
 			e.queue.addLater(failed, claimDelay)
@@ -151,8 +156,7 @@ func isNewReason(was, is *metav1.Condition) bool {
 // because the state cannot be observed does not contain the earlier state. The Service was most likely announced, so
 // the result is true.
 func wasAnnounced(c *metav1.Condition) bool {
-	return c != nil && (c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionUnknown &&
-		(c.Reason == v1alpha1.ReasonDatabaseUnreachable || c.Reason == v1alpha1.ReasonNodeSilent))
+	return c != nil && (c.Status == metav1.ConditionTrue || isUnobserved(c))
 }
 
 // conflict returns the condition with reason AddressConflict: another host answers for an address of the Service. The

@@ -117,6 +117,11 @@ func TestAnnouncementFailedIsEmittedAfterDatabaseReturns(t *testing.T) {
 		"it waits for its first pods":  {[]*corev1.Service{{}, programming, failed}, 0},
 		"it was never announced":       {[]*corev1.Service{{}, programming, step(no, v1alpha1.ReasonNoDomain)}, 1},
 		"it is announced all the time": {[]*corev1.Service{announced, unreachable, announced}, 0},
+		"it is announced again when the databases return": {[]*corev1.Service{announced, failed, unreachable, announced},
+			2},
+		"it fails before and afterwards": {[]*corev1.Service{announced, failed, unreachable, failed}, 1},
+		"and is announced later": {[]*corev1.Service{announced, failed, unreachable, failed, unreachable, announced,
+			unreachable, announced}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events Events
