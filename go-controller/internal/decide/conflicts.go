@@ -66,7 +66,7 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 		}
 	}
 	for a, is := range p.requests {
-		if _, answered := out.Conflicts[a]; is.suspect && !answered {
+		if _, answered := out.Conflicts[a]; is.suspect && !answered && !(is.unread && w.Announced[a]) {
 			out.Conflicts[a] = world.Conflict{}
 		}
 	}
@@ -123,7 +123,7 @@ func (p *probing) acceptAnnounced(w *world.Snapshot, l *place.Layout, ours map[s
 	for _, s := range w.Services {
 		for _, a := range slices.Concat(s.Assigned, s.ExternalIPs) {
 			is, known := p.requests[a]
-			shown[a] = !known || is.announced
+			shown[a] = !known || is.announced || is.unread
 		}
 	}
 	p.announced = map[netip.Addr]announcedConflict{}

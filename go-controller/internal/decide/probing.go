@@ -66,8 +66,11 @@ type probe struct {
 	// contested. It waits for its turn again, after the addresses that were not probed yet.
 	refuted world.Conflict
 	// suspect is set if the address, or after a restart another one of the Service, was contested before nothing
-	// announced it, until it has been probed again.
+	// announced it, until it has been probed again or is found to be announced.
 	suspect bool
+	// unread is set if the address may be announced, which the databases, that could not be read yet, will show. Until
+	// then nothing is written, and what another host answers is no reason to hold it.
+	unread bool
 	// until is the time after which the address is announced without a result. It is zero while the address waits for its
 	// turn.
 	until time.Time
@@ -121,6 +124,10 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 					p.keepAnnounced(d, a, last)
 				}
 				continue
+			case (last.unread || !was && !carried[a]) && d.World.Announced == nil && mayBeAnnounced(s, a):
+				p.requests[a] = probe{unread: true, suspect: last.suspect || s.Contested}
+				holds[a] = place.Hold{Reason: place.ReasonProbing}
+				continue
 			case isUnserved(d, a, was || !carried[a]):
 				// Nothing announces it, and it is probed before anything does.
 				p.requests[a] = probe{suspect: last.suspect || last.refuted != (world.Conflict{}) || !was && s.Contested}
@@ -144,6 +151,11 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	p.startProbes(d.World.Now, order)
 	p.recordCarried(d, holds)
 	return holds
+}
+
+// mayBeAnnounced reports whether, by its status, a Service had an address before this process started.
+func mayBeAnnounced(s *world.Service, a netip.Addr) bool {
+	return slices.Contains(s.Assigned, a) || slices.Contains(s.HeldExternalIPs, a)
 }
 
 // guarded returns the nodes with a guard, by name.

@@ -29,6 +29,7 @@ type watched struct {
 
 func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 	s := &watched{T: t, w: worldtest.Small(5, services...), now: time.Unix(1000, 0)}
+	s.w.Announced = map[netip.Addr]bool{}
 	for _, n := range s.w.Nodes[:guards] {
 		n.Guarded = true
 	}
@@ -298,6 +299,38 @@ func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	if d = s.expect("it is announced, too", 0, true, nil); len(d.Plans[web].VIPs) != 2 {
 		t.Errorf("announced: %v", d.Plans[web].VIPs)
 	}
+}
+
+// A controller that starts while the database can't be read does not know whether a contested address, or an external
+// one, is announced. It waits, and remembers that the address was contested when its status no longer shows it.
+func TestAddressesWaitForTheDatabase(t *testing.T) {
+	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
+	s := newWatched(t, 3, worldtest.Service(web, 1))
+	s.w.Pools[0].ExternalIPs = true
+	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s.m = State{}
+	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
+	s.w.Services[0].ExternalIPs, s.w.Services[0].HeldExternalIPs = []netip.Addr{external}, []netip.Addr{external}
+	s.w.Announced = nil
+	for i, contested := range []bool{true, true, false} {
+		s.w.Services[0].Contested = contested
+		d := s.expect("no database", time.Minute, false, nil)
+		for _, placement := range d.Placements.Services[web] {
+			if placement.Reason != place.ReasonProbing {
+				t.Errorf("%s: %s %s", placement.Addr, placement.Reason, placement.Message)
+			}
+		}
+		if got := d.Allocation.Services[web]; i > 0 && got.Reason != v1alpha1.ReasonAddressConflict {
+			t.Errorf("allocated: %s %s", got.Reason, got.Message)
+		}
+	}
+	s.w.Announced = map[netip.Addr]bool{external: true}
+	d := s.expect("the database is read", time.Minute, true, about(first, held.String()))
+	if vips := d.Plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
+		t.Errorf("announced: %v", vips)
+	}
+	s.w.Probed = map[string][]string{first: {s.probe(first)}}
+	s.expect("probed", time.Second, true, nil)
 }
 
 // Our own gateway may still answer for the Service that previously had the address.

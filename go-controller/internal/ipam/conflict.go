@@ -19,7 +19,7 @@ func describe(c world.Conflict) string {
 // ConflictMessage describes the host that answers for an address outside of the cluster.
 func ConflictMessage(c world.Conflict) string {
 	if c == (world.Conflict{}) {
-		return "to be probed before it is announced: a host outside of the cluster answered for it, or for another " +
+		return "to be probed unless it is announced: a host outside of the cluster answered for it, or for another " +
 			"address of the Service"
 	}
 	return conflictRole + " " + describe(c)

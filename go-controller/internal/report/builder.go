@@ -150,6 +150,15 @@ func not(reason, format string, args ...any) *status.Verdict {
 	return &status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// unreachable returns the verdict on what the databases have, or nil while they can be reached.
+func (v *Builder) unreachable() *status.Verdict {
+	if v.Unreachable == "" {
+		return nil
+	}
+	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
+		Message: v.Unreachable}
+}
+
 // announcement returns a verdict on these addresses of a Service, which names the first broken link between a client
 // and them. It returns nil while the dataplane has not reported. advertised has the states of the same addresses, or is
 // nil.
@@ -165,7 +174,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 		case placement.Reason == "":
 			byOVN = true
 		case placement.Reason == place.ReasonProbing:
-			return nil
+			return v.unreachable()
 		case onlyBGP(placement, t):
 			if t.reason == v1alpha1.ReasonNodeSilent || t.reason == v1alpha1.ReasonProgramming {
 				return &status.Verdict{
@@ -190,8 +199,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 	want, got := v.Plans[s.Key], v.Programmed[s.Key]
 	switch {
 	case v.Unreachable != "":
-		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDatabaseUnreachable,
-			Message: v.Unreachable}
+		return v.unreachable()
 	case !v.Synced || v.Unread: // Rows stay as they are, and nothing can be written until the connection is back.
 		return nil
 	case got.Err != nil:

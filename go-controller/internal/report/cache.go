@@ -129,10 +129,16 @@ func (v *Builder) awaitsOVN(s *world.Service, o ipam.Outcome) bool {
 		v.Unreachable != "" || v.unconfigured() || got.Err != nil {
 		return false
 	}
+	placements := v.Placements.Services[s.Key]
+	if s.Contested && v.World.Announced == nil && slices.ContainsFunc(placements, func(p place.Placement) bool {
+		return p.Reason == place.ReasonProbing
+	}) {
+		return true // The database will show whether the address is announced.
+	}
 	if !v.Synced { // bridges and gateways are not known yet
 		return slices.ContainsFunc(o.Addrs, func(a netip.Addr) bool { return !slices.Contains(s.Assigned, a) })
 	}
-	for _, placement := range v.Placements.Services[s.Key] {
+	for _, placement := range placements {
 		if slices.Contains(s.Assigned, placement.Addr) || !slices.Contains(o.Addrs, placement.Addr) {
 			continue
 		}

@@ -36,11 +36,12 @@ func AssignedHosts(s *corev1.Service) []string {
 }
 
 // contested reports whether the status shows that an address is withheld because another host answers for it, or that
-// one was before nothing announced it: then Announced has another reason, and only Allocated that one.
+// one was before nothing announced it, or before it became unknown whether anything does: then Announced has another
+// reason, and only Allocated that one.
 func contested(s *corev1.Service) bool {
 	conflicts := func(c *metav1.Condition) bool { return c != nil && c.Reason == v1alpha1.ReasonAddressConflict }
 	announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-	return announced != nil && announced.Status == metav1.ConditionFalse && (conflicts(announced) ||
+	return announced != nil && announced.Status != metav1.ConditionTrue && (conflicts(announced) ||
 		conflicts(meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)))
 }
 
