@@ -278,7 +278,7 @@ func newModules(o *nodeOptions, config *rest.Config, metrics prometheus.Register
 		}
 		modules["l2"], err = zoneagent.New(zoneagent.Options{Node: o.node, Boot: strings.TrimSpace(string(boot)), Kube: kube,
 			Clients: clients, Report: report, NB: ovn.Endpoint(o.nb), SB: ovn.Endpoint(o.sb), RunDir: o.runDir,
-			PodNets: nets, Registerer: metrics})
+			ClusterSubnets: nets, Registerer: metrics})
 		if err != nil {
 			return nil, err
 		}

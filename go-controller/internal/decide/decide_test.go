@@ -102,7 +102,7 @@ func TestPlansFollowTheNodes(t *testing.T) {
 	pod, host := worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "host"}, 2)
 	host.Slices[0].Endpoints[0].Addr = netip.MustParseAddr("172.18.0.11")
 	w := worldtest.Small(5, pod, host)
-	w.Cluster.PodNets = pods
+	w.Cluster.ClusterSubnets = pods
 	before := m.Decide(w)
 	if p := before.Plans[host.Key]; len(p.Unreachable) != 1 || len(p.Listeners[0].Backends) != 0 {
 		t.Errorf("out of reach: %+v", p)

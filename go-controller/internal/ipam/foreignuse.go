@@ -91,13 +91,13 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	for a, service := range w.Leaving {
 		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "still in the status of Service", service.String(), false})
 	}
-	for _, p := range w.Cluster.PodNets {
+	for _, p := range w.Cluster.ClusterSubnets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
 	}
-	for _, p := range w.Cluster.ServiceNets {
+	for _, p := range w.Cluster.ServiceSubnets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
 	}
-	for _, p := range w.Cluster.InternalNets {
+	for _, p := range w.Cluster.InternalSubnets {
 		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in OVN-Kubernetes' own network", p.String(), true})
 	}
 	return all

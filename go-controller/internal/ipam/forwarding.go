@@ -28,7 +28,7 @@ func newForwarding(c *world.Cluster) forwarding {
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		out.shards = append(out.shards, use("in the network of shards", world.ShardNet(f)))
 	}
-	if len(c.InternalNets) > 0 || c.OpenShiftSDN {
+	if len(c.InternalSubnets) > 0 || c.OpenShiftSDN {
 		return out
 	}
 	for _, text := range []string{"100.64.0.0/16", "fd98::/64", "100.88.0.0/16", "fd97::/64", "fd69::/112"} {

@@ -139,7 +139,7 @@ func (t *twin) blocked(a netip.Addr) bool {
 	if _, leaving := t.w.Leaving[a]; conflict || leaving {
 		return true
 	}
-	for _, p := range slices.Concat(t.w.Cluster.PodNets, t.w.Cluster.ServiceNets) {
+	for _, p := range slices.Concat(t.w.Cluster.ClusterSubnets, t.w.Cluster.ServiceSubnets) {
 		if p.Contains(a) {
 			return true
 		}

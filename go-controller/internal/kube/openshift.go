@@ -83,8 +83,8 @@ func (f *Facts) setNetworkConfig(o *unstructured.Unstructured) {
 	}
 	f.mu.Lock()
 	was := f.openShift.config
-	same := slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs) && slices.Equal(was.PodNets, is.PodNets) &&
-		slices.Equal(was.ServiceNets, is.ServiceNets)
+	same := slices.Equal(was.AutoAssignCIDRs, is.AutoAssignCIDRs) && slices.Equal(was.ClusterSubnets, is.ClusterSubnets) &&
+		slices.Equal(was.ServiceSubnets, is.ServiceSubnets)
 	f.openShift.config = is
 	f.changes.others = f.changes.others || !same
 	f.mu.Unlock()
@@ -111,8 +111,8 @@ func (f *Facts) setNetworkOperator(o *unstructured.Unstructured) {
 	was := f.openShift.operator
 	same := was == is || was != nil && is != nil && was.Mode == is.Mode && was.HasMode == is.HasMode &&
 		was.Release == is.Release &&
-		slices.Equal(was.PodNets, is.PodNets) && slices.Equal(was.ServiceNets, is.ServiceNets) &&
-		slices.Equal(was.InternalNets, is.InternalNets)
+		slices.Equal(was.ClusterSubnets, is.ClusterSubnets) && slices.Equal(was.ServiceSubnets, is.ServiceSubnets) &&
+		slices.Equal(was.InternalSubnets, is.InternalSubnets)
 	f.openShift.operator = is
 	if o != nil {
 		f.openShift.about = corev1.ObjectReference{Kind: o.GetKind(), APIVersion: o.GetAPIVersion(), Name: o.GetName(),
@@ -174,9 +174,9 @@ func (f *Facts) addOpenShift(c *world.Cluster) {
 		operator = &convert.NetworkOperator{}
 	}
 	c.AutoAssignCIDRs = config.AutoAssignCIDRs
-	c.PodNets = convert.Union(convert.Union(c.PodNets, config.PodNets), operator.PodNets)
-	c.ServiceNets = convert.Union(convert.Union(c.ServiceNets, config.ServiceNets), operator.ServiceNets)
-	c.InternalNets = operator.InternalNets
+	c.ClusterSubnets = convert.Union(convert.Union(c.ClusterSubnets, config.ClusterSubnets), operator.ClusterSubnets)
+	c.ServiceSubnets = convert.Union(convert.Union(c.ServiceSubnets, config.ServiceSubnets), operator.ServiceSubnets)
+	c.InternalSubnets = operator.InternalSubnets
 }
 
 // ModeChanged queues an Event about OpenShift's Network object if the mode in force changed or the mode annotation was

@@ -231,7 +231,7 @@ func start(t testing.TB, d *Dataplane) {
 // topology returns one domain whose shards each have an anchor and three gateways.
 func topology(shards int) *plan.Topology {
 	f := &plan.Topology{
-		Cluster: world.Cluster{ID: "cluster", PodNets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
+		Cluster: world.Cluster{ID: "cluster", ClusterSubnets: prefixes("10.244.0.0/16", "fd00:10:244::/48", "10.128.0.0/14")},
 		Nodes: []plan.Node{{Name: "n1", Chassis: "c1", Hosts: hosts()}, {Name: "n2", Chassis: "c2"},
 			{Name: "n3", Chassis: "c3"}},
 		Domains: []plan.Domain{{

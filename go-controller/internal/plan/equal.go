@@ -33,8 +33,8 @@ func EqualTopologies(a, b *Topology) bool {
 	if (a.Zone == nil) != (b.Zone == nil) || a.Zone != nil && *a.Zone != *b.Zone {
 		return false
 	}
-	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.PodNets, b.Cluster.PodNets) &&
-		slices.Equal(a.Cluster.ServiceNets, b.Cluster.ServiceNets) &&
+	return a.Cluster.ID == b.Cluster.ID && slices.Equal(a.Cluster.ClusterSubnets, b.Cluster.ClusterSubnets) &&
+		slices.Equal(a.Cluster.ServiceSubnets, b.Cluster.ServiceSubnets) &&
 		slices.EqualFunc(a.Nodes, b.Nodes, equalNodes) && slices.EqualFunc(a.Domains, b.Domains, equalDomains)
 }
 

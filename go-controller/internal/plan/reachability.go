@@ -51,7 +51,7 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
 	}
 	r := &Reachability{
-		trustSlices: true, pods: w.Cluster.PodNets,
+		trustSlices: true, pods: w.Cluster.ClusterSubnets,
 		hosts:   make(map[netip.Addr]string, 2*len(w.Nodes)),
 		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)), claims: make(map[nodeClaim]bool, 4*len(w.Nodes)),
 		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},

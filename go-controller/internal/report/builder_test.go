@@ -59,7 +59,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 		"no endpoints": {func(i *input) { i.s.Slices = nil },
 			status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints}},
 		"endpoints out of reach": {func(i *input) {
-			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+			i.w.Cluster.ClusterSubnets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 			i.s.Slices[0].Endpoints = append(i.s.Slices[0].Endpoints, world.Endpoint{Addr: netip.MustParseAddr("172.18.0.11"),
 				Ready: true})
 		}, status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnnounced,
@@ -67,7 +67,7 @@ func TestConditionNamesFirstBrokenLink(t *testing.T) {
 				"pod subnet of a node of this zone, k8s.ovn.org/node-subnets, nor the address of a node with " +
 				"k8s.ovn.org/node-masquerade-subnet): 172.18.0.11"}},
 		"only endpoints out of reach": {func(i *input) {
-			i.w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+			i.w.Cluster.ClusterSubnets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		}, status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "would not return through the gateway (neither in the pod subnet of a node of this zone, " +
 				"k8s.ovn.org/node-subnets, nor the address of a node with k8s.ovn.org/node-masquerade-subnet): 10.244.0.1"}},

@@ -9,11 +9,11 @@ type Cluster struct {
 	// ID distinguishes this cluster from others on the same segment. It is the UID of namespace kube-system. MAC
 	// addresses are derived from it.
 	ID string
-	// PodNets are the cluster subnets of OVN-Kubernetes. ServiceNets are the ClusterIP ranges.
-	PodNets, ServiceNets []netip.Prefix
-	// InternalNets are the subnets that OVN-Kubernetes reserves for itself (join, transit, masquerade), as far as
+	// ClusterSubnets are those of OVN-Kubernetes, for pods. ServiceSubnets are the ClusterIP ranges.
+	ClusterSubnets, ServiceSubnets []netip.Prefix
+	// InternalSubnets are the subnets that OVN-Kubernetes reserves for itself (join, transit, masquerade), as far as
 	// OpenShift reports them.
-	InternalNets []netip.Prefix
+	InternalSubnets []netip.Prefix
 	// ModeSetting selects the dataplanes that are enabled.
 	ModeSetting ModeSetting
 	// AutoAssignCIDRs are OpenShift's autoAssignCIDRs, as written there. If there are any, OpenShift assigns addresses

@@ -98,7 +98,7 @@ func (o *Options) config() (controller.Config, error) {
 		Kube: o.Kube, Clients: clients, Convert: o.convert(), Registerer: o.Registerer,
 		Network: func(hooks controller.Hooks) (*controller.Network, error) { return o.network(clients, hooks) },
 		Cluster: world.Cluster{
-			PodNets: o.ClusterSubnets, ServiceNets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
+			ClusterSubnets: o.ClusterSubnets, ServiceSubnets: o.ServiceSubnets, OpenShiftSDN: o.NetworkType == OpenShiftSDN,
 			Limits: world.Limits{ServiceBackends: maxBackends, Backends: cmp.Or(o.MaxBackends, DefaultMaxBackends),
 				NamespaceBackends: cmp.Or(o.MaxNamespaceBackends, DefaultMaxNamespaceBackends)},
 			NoDatabase: noDatabase,

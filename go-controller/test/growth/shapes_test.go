@@ -92,7 +92,7 @@ var clusters = map[string]func(*world.Snapshot){
 func servesIPv6(w *world.Snapshot) {
 	w.Pools[0].Ranges = append(w.Pools[0].Ranges, netipx.MustParseIPRange("fd50::-fd50::ffff:ffff"))
 	w.Domains[0].Subnets = append(w.Domains[0].Subnets, world.Subnet{Prefix: netip.MustParsePrefix("fd50::/64")})
-	w.Cluster.PodNets = append(w.Cluster.PodNets, netip.MustParsePrefix("fd10:244::/48"))
+	w.Cluster.ClusterSubnets = append(w.Cluster.ClusterSubnets, netip.MustParsePrefix("fd10:244::/48"))
 	for i, n := range w.Nodes {
 		n.PodSubnets = append(n.PodSubnets, netip.MustParsePrefix(fmt.Sprintf("fd10:244:0:%d::/64", i)))
 	}
@@ -265,7 +265,7 @@ func endpoints(first, end int) []world.Endpoint {
 // snapshot returns a cluster with the Services of the tenant and one of another tenant.
 func snapshot(of []*world.Service) *world.Snapshot {
 	w := worldtest.Small(1, append(of, worldtest.Service(world.Key{Namespace: "other", Name: "web"}, 1))...)
-	w.Cluster.PodNets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	w.Cluster.ClusterSubnets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 	for i, n := range w.Nodes {
 		n.PodSubnets = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i << 6), 0}), 18)}
 	}

@@ -134,8 +134,8 @@ func (c *cluster) startController(args []string) (*process, error) {
 	p := &process{name: "controller"}
 	options := convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints()}
 	facts := world.Cluster{
-		PodNets:     prefixes("10.244.0.0/16 fd00:10:244::/48"),
-		ServiceNets: prefixes("10.96.0.0/16 fd00:10:96::/112"),
+		ClusterSubnets: prefixes("10.244.0.0/16 fd00:10:244::/48"),
+		ServiceSubnets: prefixes("10.96.0.0/16 fd00:10:96::/112"),
 		Limits: world.Limits{ServiceBackends: slb.DefaultMaxServiceBackends,
 			NamespaceBackends: slb.DefaultMaxNamespaceBackends, Backends: slb.DefaultMaxBackends},
 		NoDatabase: c.interconnect,
@@ -276,7 +276,7 @@ func (c *cluster) startNode(args []string) (*process, error) {
 			return nil, err
 		}
 		a, err := agent.New(agent.Options{Node: node, Boot: boot, Kube: client, Clients: clients, Report: report,
-			PodNets: prefixes("10.244.0.0/16 fd00:10:244::/48"), RunDir: "/nonexistent",
+			ClusterSubnets: prefixes("10.244.0.0/16 fd00:10:244::/48"), RunDir: "/nonexistent",
 			NewDataplane: func(o ovn.Options) (agent.Dataplane, error) {
 				p.ovn = c.fabric.Zone(node).Connect(o)
 				return p.ovn, nil

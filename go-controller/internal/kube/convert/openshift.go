@@ -25,8 +25,8 @@ const networkTypeOVN = "OVNKubernetes"
 type NetworkConfig struct {
 	// AutoAssignCIDRs are spec.externalIP.autoAssignCIDRs, as written.
 	AutoAssignCIDRs []string
-	// PodNets and ServiceNets are the networks in effect and those configured for the future.
-	PodNets, ServiceNets []netip.Prefix
+	// ClusterSubnets and ServiceSubnets are the networks in effect and those configured for the future.
+	ClusterSubnets, ServiceSubnets []netip.Prefix
 	// NetworkType is the type in effect or, before there is one, the configured type.
 	NetworkType string
 }
@@ -42,8 +42,8 @@ func ReadNetworkConfig(o *unstructured.Unstructured) NetworkConfig {
 		out.NetworkType = f.text("spec", "networkType")
 	}
 	for _, part := range []string{"status", "spec"} {
-		out.PodNets = Union(out.PodNets, f.cidrs(part, "clusterNetwork"))
-		out.ServiceNets = Union(out.ServiceNets, prefixes(f.texts(part, "serviceNetwork")...))
+		out.ClusterSubnets = Union(out.ClusterSubnets, f.cidrs(part, "clusterNetwork"))
+		out.ServiceSubnets = Union(out.ServiceSubnets, prefixes(f.texts(part, "serviceNetwork")...))
 	}
 	return out
 }
@@ -55,18 +55,18 @@ type NetworkOperator struct {
 	HasMode bool
 	// Release reports whether v1alpha1.AnnotationReleaseOnDisable is "true".
 	Release bool
-	// PodNets and ServiceNets are the networks that the operator is configured to set up. InternalNets are the networks
-	// that the cluster network then uses internally.
-	PodNets, ServiceNets, InternalNets []netip.Prefix
+	// ClusterSubnets and ServiceSubnets are the networks that the operator is configured to set up. InternalSubnets are
+	// the networks that the cluster network then uses internally.
+	ClusterSubnets, ServiceSubnets, InternalSubnets []netip.Prefix
 }
 
 // ReadNetworkOperator converts a Network of operator.openshift.io/v1.
 func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 	f := fields(o.Object)
 	out := NetworkOperator{
-		Release:     o.GetAnnotations()[v1alpha1.AnnotationReleaseOnDisable] == "true",
-		PodNets:     f.cidrs("spec", "clusterNetwork"),
-		ServiceNets: prefixes(f.texts("spec", "serviceNetwork")...),
+		Release:        o.GetAnnotations()[v1alpha1.AnnotationReleaseOnDisable] == "true",
+		ClusterSubnets: f.cidrs("spec", "clusterNetwork"),
+		ServiceSubnets: prefixes(f.texts("spec", "serviceNetwork")...),
 	}
 	out.Mode, out.HasMode = o.GetAnnotations()[v1alpha1.AnnotationMode]
 	if f.text("spec", "defaultNetwork", "type") != networkTypeOVN {
@@ -85,7 +85,7 @@ func ReadNetworkOperator(o *unstructured.Unstructured) NetworkOperator {
 		{ovn("gatewayConfig", "ipv6", "internalMasqueradeSubnet"), "fd69::/125"},
 	} {
 		set := slices.IndexFunc(choices, func(text string) bool { return text != "" })
-		out.InternalNets = append(out.InternalNets, prefixes(choices[set])...)
+		out.InternalSubnets = append(out.InternalSubnets, prefixes(choices[set])...)
 	}
 	return out
 }

@@ -59,7 +59,7 @@ spec:
       ipv4: {internalJoinSubnet: 100.99.0.0/16, internalTransitSwitchSubnet: 100.69.0.0/16}
       gatewayConfig: {ipv4: {internalMasqueradeSubnet: 169.254.0.0/17}}`: "[100.99.0.0/16 fd70::/64 100.69.0.0/16 fd97::/64 169.254.0.0/17 fd69::/125]",
 	} {
-		if got := fmt.Sprint(convert.ReadNetworkOperator(network(t, manifest)).InternalNets); got != want {
+		if got := fmt.Sprint(convert.ReadNetworkOperator(network(t, manifest)).InternalSubnets); got != want {
 			t.Errorf("%s: %s, want %s", manifest, got, want)
 		}
 	}

@@ -76,7 +76,7 @@ func (a aliases) prefixOf(nets []netip.Prefix, subnet netip.Prefix) (netip.Prefi
 
 // alias returns the address that a shard uses for a pod, or false for an address outside the pod networks.
 func (b *Builder) alias(ordinal int, pod netip.Addr) (netip.Addr, bool) {
-	p, ok := aliasesOf(world.FamilyOf(pod)).prefixOf(b.cluster.PodNets, netip.PrefixFrom(pod, pod.BitLen()))
+	p, ok := aliasesOf(world.FamilyOf(pod)).prefixOf(b.cluster.ClusterSubnets, netip.PrefixFrom(pod, pod.BitLen()))
 	if !ok {
 		return netip.Addr{}, false
 	}

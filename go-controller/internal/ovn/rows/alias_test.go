@@ -37,7 +37,7 @@ func TestAliases(t *testing.T) {
 	} {
 		g := &Builder{}
 		for _, n := range c.nets {
-			g.cluster.PodNets = append(g.cluster.PodNets, netip.MustParsePrefix(n))
+			g.cluster.ClusterSubnets = append(g.cluster.ClusterSubnets, netip.MustParsePrefix(n))
 		}
 		got, ok := g.alias(c.ordinal, netip.MustParseAddr(c.pod))
 		if ok != (c.want != "") || ok && got.String() != c.want {

@@ -40,7 +40,7 @@ func many(addresses int) *plan.Service {
 func builderOf(t testing.TB) *rows.Builder {
 	t.Helper()
 	f := &plan.Topology{
-		Cluster: world.Cluster{ID: "3f9a", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
+		Cluster: world.Cluster{ID: "3f9a", ClusterSubnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
 		Domains: []plan.Domain{{Name: "lan", PhysicalNetwork: "physnet"}},
 	}
 	for i := range 2 {

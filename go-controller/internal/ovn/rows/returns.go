@@ -188,7 +188,7 @@ func (b *Builder) nodeRoutes(n *node, join netip.Prefix, own netip.Addr) []Row {
 		}, "unknown", f.String()).withParent(router),
 	}
 	for _, subnet := range byFamily(n.subnets, f) {
-		if p, ok := aliasesOf(f).prefixOf(b.cluster.PodNets, subnet); ok {
+		if p, ok := aliasesOf(f).prefixOf(b.cluster.ClusterSubnets, subnet); ok {
 			out = append(out, n.row(StaticRoute, map[string]any{
 				"ip_prefix": p.String(), "nexthop": own.String(),
 			}, "aliases", subnet.String()).withParent(ClusterRouter))
@@ -211,7 +211,7 @@ func (b *Builder) nodePolicies(n *node, f world.Family, ports map[Port]bool, own
 	// as the port of our router does, and then has no flow until it recomputes everything.
 	leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d",
 		ManagementPortPrefix+n.Name, PodPortPrefix+n.Name, portMatch(ports, "src"), f)
-	internal := strings.Join(texts(b.internalNets(f)), ", ")
+	internal := strings.Join(texts(b.internalSubnets(f)), ", ")
 	if b.zone == nil {
 		policy(policyPriority, fmt.Sprintf("%s.dst != {%s}", leaving, internal), own, f.String())
 	} else {
@@ -242,9 +242,9 @@ func nth(subnet netip.Prefix, n int) netip.Addr {
 	return a
 }
 
-// internalNets returns the networks that contain no clients of a VIP.
-func (b *Builder) internalNets(f world.Family) []netip.Prefix {
-	inside := slices.Clone(byFamily(b.cluster.PodNets, f))
+// internalSubnets returns the networks that contain no clients of a VIP.
+func (b *Builder) internalSubnets(f world.Family) []netip.Prefix {
+	inside := slices.Clone(byFamily(b.cluster.ClusterSubnets, f))
 	for _, join := range byFamily(b.facts.Join, f) {
 		inside = append(inside, join.Masked())
 	}

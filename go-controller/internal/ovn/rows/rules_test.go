@@ -26,7 +26,7 @@ func everything(t *testing.T) []rows.Row {
 		{Addr: host[0], Masquerade: netip.MustParseAddr("169.254.169.3")},
 		{Addr: host[1], Masquerade: netip.MustParseAddr("fd69::3")},
 	}}}
-	f.Cluster = world.Cluster{ID: "c", PodNets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"),
+	f.Cluster = world.Cluster{ID: "c", ClusterSubnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"),
 		netip.MustParsePrefix("fd00:10:244::/48")}}
 	var out []rows.Row
 	var services []*plan.Service

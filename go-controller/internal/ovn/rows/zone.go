@@ -252,7 +252,7 @@ func (b *Builder) remoteAliasRows() []Row {
 		}
 		for _, subnet := range n.PodSubnets {
 			f := world.FamilyOf(subnet.Addr())
-			p, ok := aliasesOf(f).prefixOf(b.cluster.PodNets, subnet)
+			p, ok := aliasesOf(f).prefixOf(b.cluster.ClusterSubnets, subnet)
 			hops := byFamily(n.Transit, f)
 			if !ok || len(hops) == 0 || len(byFamily(b.facts.Join, f)) == 0 {
 				continue

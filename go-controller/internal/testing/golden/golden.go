@@ -201,11 +201,11 @@ func (c *Case) cluster(words []string) error {
 	}
 	switch words[0] {
 	case "pods":
-		c.World.Cluster.PodNets = append(c.World.Cluster.PodNets, p)
+		c.World.Cluster.ClusterSubnets = append(c.World.Cluster.ClusterSubnets, p)
 	case "services":
-		c.World.Cluster.ServiceNets = append(c.World.Cluster.ServiceNets, p)
+		c.World.Cluster.ServiceSubnets = append(c.World.Cluster.ServiceSubnets, p)
 	case "internal":
-		c.World.Cluster.InternalNets = append(c.World.Cluster.InternalNets, p)
+		c.World.Cluster.InternalSubnets = append(c.World.Cluster.InternalSubnets, p)
 	default:
 		return fmt.Errorf("%q is none of pods, services, internal, autoAssign and mode", words[0])
 	}

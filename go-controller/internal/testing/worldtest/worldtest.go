@@ -107,10 +107,10 @@ func Random(s Source) *world.Snapshot {
 			Settled: s.N(2) == 0, Order: []string{fmt.Sprintf("n%d", s.N(4))}}
 	}
 	if s.chance(4) {
-		w.Cluster.PodNets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}
+		w.Cluster.ClusterSubnets = []netip.Prefix{netip.PrefixFrom(s.addr(world.IPv4), 30).Masked()}
 	}
 	if s.chance(3) {
-		w.Cluster.ServiceNets = append(w.Cluster.ServiceNets, netip.PrefixFrom(s.addr(world.IPv6), 127).Masked())
+		w.Cluster.ServiceSubnets = append(w.Cluster.ServiceSubnets, netip.PrefixFrom(s.addr(world.IPv6), 127).Masked())
 	}
 	for range s.N(3) {
 		w.Conflicts[s.addr(s.family())] = world.Conflict{MAC: "02:00:00:00:00:01", Node: "n0"}

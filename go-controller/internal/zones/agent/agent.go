@@ -51,8 +51,8 @@ type Options struct {
 	NewDataplane func(ovn.Options) (Dataplane, error)
 	// RunDir is the directory of ovn-northd's control socket.
 	RunDir string
-	// PodNets are the cluster subnets of OVN-Kubernetes, in its order. If empty, they are those of OpenShift's Network.
-	PodNets []netip.Prefix
+	// ClusterSubnets are those of OVN-Kubernetes, in its order. If empty, they are those of OpenShift's Network.
+	ClusterSubnets []netip.Prefix
 	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
@@ -100,7 +100,7 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, started: time.Now().UTC().Truncate(time.Second), wake: make(chan struct{}, 1),
 		claims:         claims{},
-		contestedSince: map[world.ShardID]time.Time{}, published: newPublished(o.PodNets)}
+		contestedSince: map[world.ShardID]time.Time{}, published: newPublished(o.ClusterSubnets)}
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
@@ -138,7 +138,7 @@ func New(o Options) (*Agent, error) {
 			a.set(func() bool { return a.setPlan(old, now) })
 		}),
 	}
-	if len(o.PodNets) == 0 {
+	if len(o.ClusterSubnets) == 0 {
 		a.informers[openShiftNetworks] = kube.NewNetworkConfigInformer(o.Clients, func(_, now *unstructured.Unstructured) {
 			a.set(func() bool { return a.setNetwork(now) })
 		})
@@ -206,7 +206,7 @@ func (a *Agent) Healthy() error {
 		return err
 	}
 	a.mu.Lock()
-	known, own := len(a.podNets) > 0, a.nodes[a.options.Node]
+	known, own := len(a.clusterSubnets) > 0, a.nodes[a.options.Node]
 	a.mu.Unlock()
 	if own != nil && !own.HasOwnZone() {
 		return nil

@@ -201,7 +201,7 @@ func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
 			p.domains["lan"].Status.Shards[0].Gateways = []string{"gone"}
 			p.whole = true
 		},
-		"the cluster subnets are unknown": func(p *published) { p.podNets, p.whole = nil, true },
+		"the cluster subnets are unknown": func(p *published) { p.clusterSubnets, p.whole = nil, true },
 		"the node has no zone":            func(p *published) { p.setNode(nil, node("n4", "global")) },
 		"most nodes are in one zone": func(p *published) {
 			for _, name := range []string{"n1", "n2", "n5", "n6"} {

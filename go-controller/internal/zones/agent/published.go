@@ -36,8 +36,9 @@ type published struct {
 	objects map[string]*corev1.Node
 	domains map[string]*v1alpha1.L2Domain
 	plans   map[string]*publishedPlan
-	// podNets are the cluster subnets. All agents have the same in the same order, because aliases depend on it.
-	podNets []netip.Prefix
+	// clusterSubnets are those of OVN-Kubernetes. All agents have the same in the same order, because aliases depend on
+	// it.
+	clusterSubnets []netip.Prefix
 	// awaiting are the Services with addresses whose shards are not published yet.
 	awaiting map[world.Key]bool
 	// handovers are the planned moves of shards to this node.
@@ -58,9 +59,9 @@ type published struct {
 	whole   bool
 }
 
-// publishedPlan is a ServicePlan as it was decoded: the plan of the controller, in this process. The runner has the same
-// one, without the addresses whose shards are not published yet. If it could not be decoded, problem is why, and plan is
-// the last good one, or nil.
+// publishedPlan is a ServicePlan as it was decoded: the plan of the controller, in this process. The runner has the
+// same one, without the addresses whose shards are not published yet. If it could not be decoded, problem is why, and
+// plan is the last good one, or nil.
 type publishedPlan struct {
 	key     world.Key
 	version uint64
@@ -68,8 +69,8 @@ type publishedPlan struct {
 	problem string
 }
 
-func newPublished(podNets []netip.Prefix) published {
-	return published{podNets: podNets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
+func newPublished(clusterSubnets []netip.Prefix) published {
+	return published{clusterSubnets: clusterSubnets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
 		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
 		changed: map[string]world.Key{}, orders: map[world.ShardID][]string{}, held: map[world.ShardID]time.Time{},
 		now: time.Now, whole: true}
@@ -98,11 +99,11 @@ func (p *published) setNetwork(now *unstructured.Unstructured) bool {
 	if now == nil {
 		return false
 	}
-	nets := convert.ReadNetworkConfig(now).PodNets
-	if len(nets) == 0 || slices.Equal(nets, p.podNets) {
+	nets := convert.ReadNetworkConfig(now).ClusterSubnets
+	if len(nets) == 0 || slices.Equal(nets, p.clusterSubnets) {
 		return false
 	}
-	p.podNets, p.whole = nets, true
+	p.clusterSubnets, p.whole = nets, true
 	return true
 }
 
@@ -184,17 +185,17 @@ func withdrawn(node string) *plan.Topology { return &plan.Topology{Zone: &plan.Z
 
 // desired returns what the zone of a node must contain, or false if the databases of the node are not its own, or the
 // cluster subnets are unknown. The plans lack those that can't be read (unread). bridges are the bridges of the node.
-// The cluster's PodNets are those that are published.
+// The cluster's ClusterSubnets are those that are published.
 func (p *published) desired(node string, cluster world.Cluster, bridges world.Bridges) (
 	*plan.Topology, map[world.Key]*plan.Service, bool,
 ) {
 	p.shards, p.unread = map[world.ShardID]bool{}, map[world.Key]struct{}{}
 	defer p.pruneOrders()
 	own := p.nodes[node]
-	if own == nil || own.Chassis == "" || !own.HasOwnZone() || len(p.podNets) == 0 {
+	if own == nil || own.Chassis == "" || !own.HasOwnZone() || len(p.clusterSubnets) == 0 {
 		return nil, nil, false
 	}
-	cluster.PodNets = p.podNets
+	cluster.ClusterSubnets = p.clusterSubnets
 	f := &plan.Topology{Cluster: cluster, Zone: &plan.Zone{Node: node, Chassis: own.Chassis}}
 	nodes := slices.Collect(maps.Values(p.nodes))
 	hostsOf, podSubnetsOf := world.HostsOf(nodes), world.PodSubnetsOf(nodes)

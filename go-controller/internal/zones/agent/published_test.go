@@ -61,7 +61,7 @@ func TestNothingIsProgrammedOutsideTheOwnZone(t *testing.T) {
 		},
 		"a zone of several nodes": func(p *published) { p.setNode(nil, node("n1", "rack1")) },
 		"the zone of another":     func(p *published) { p.setNode(nil, node("n1", "n2")) },
-		"no cluster subnets":      func(p *published) { p.podNets = nil },
+		"no cluster subnets":      func(p *published) { p.clusterSubnets = nil },
 		"no node":                 func(p *published) { p.setNode(node("n1", "n1"), nil) },
 	} {
 		p := small()
@@ -106,7 +106,7 @@ func subnets(texts ...string) []netip.Prefix {
 // Aliases depend on the cluster subnets and their order. Without a Network, what OVN has stays in force.
 func TestClusterSubnetsOfOpenShiftReplaceTheLastOnes(t *testing.T) {
 	p := small()
-	p.podNets = nil
+	p.clusterSubnets = nil
 	network := func(cidrs ...any) *unstructured.Unstructured {
 		var nets []any
 		for _, cidr := range cidrs {
@@ -129,7 +129,7 @@ func TestClusterSubnetsOfOpenShiftReplaceTheLastOnes(t *testing.T) {
 		p.whole = false
 		changed := p.setNetwork(step.network)
 		f, _, ok := p.desired("n1", world.Cluster{}, nil)
-		if changed != step.changed || ok != (step.want != nil) || ok && !slices.Equal(f.Cluster.PodNets, step.want) {
+		if changed != step.changed || ok != (step.want != nil) || ok && !slices.Equal(f.Cluster.ClusterSubnets, step.want) {
 			t.Errorf("step %d: changed %t, %+v, %t", i, changed, f, ok)
 		}
 	}
