@@ -112,7 +112,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.Plans = make(map[world.Key]*plan.Service, len(d.Placements.Services))
 	var excess map[world.Key]plan.Excess
-	d.budget, excess = plan.NewBudget(w.Cluster.Limits, st.claims(d))
+	d.budget, excess = plan.NewBudget(w.Cluster.Limits, st.demands(d))
 	st.planAll(d, excess)
 	maps.DeleteFunc(st.inputs, func(k world.Key, _ planInputs) bool { return d.Plans[k] == nil })
 	st.plans = d.Plans
@@ -160,13 +160,13 @@ func (st *State) Planned(key world.Key) (*world.Service, bool) {
 	return in.from, ok
 }
 
-// claims returns the demands of all Services, oldest first.
-func (st *State) claims(d *Decision) []plan.Claim {
+// demands returns those of all Services, oldest first.
+func (st *State) demands(d *Decision) []plan.ServiceDemand {
 	services := d.Allocation.InOrder()
-	out := make([]plan.Claim, 0, len(services))
+	out := make([]plan.ServiceDemand, 0, len(services))
 	for _, s := range services {
 		if demand := st.demand(d, s); demand != (plan.Demand{}) {
-			out = append(out, plan.Claim{Key: s.Key, Demand: demand})
+			out = append(out, plan.ServiceDemand{Key: s.Key, Demand: demand})
 		}
 	}
 	return out

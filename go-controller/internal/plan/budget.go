@@ -97,7 +97,7 @@ const (
 	BackendsOfCluster
 )
 
-// Budget tells which Services fit into the limits. It is empty without Services.
+// Budget reports which Services fit into the limits. It is empty without Services.
 type Budget struct {
 	limits world.Limits
 	total  int
@@ -111,8 +111,8 @@ type Budget struct {
 	advanced map[string]int
 }
 
-// Claim is a Service with its demand.
-type Claim struct {
+// ServiceDemand is a Service with its demand.
+type ServiceDemand struct {
 	Key    world.Key
 	Demand Demand
 }
@@ -123,9 +123,9 @@ type Claim struct {
 // A Service gets all that it needs or nothing: a part would serve some clients and not others. Within a namespace,
 // older Services come first. If all namespaces together need more than the cluster programs, the largest ones are
 // reduced to an equal share, so that no namespace loses anything to another one that needs more.
-func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key]Excess) {
+func NewBudget(limits world.Limits, oldestFirst []ServiceDemand) (*Budget, map[world.Key]Excess) {
 	excess := map[world.Key]Excess{}
-	var fit []Claim
+	var fit []ServiceDemand
 	for _, c := range oldestFirst {
 		if own := beyondOwn(limits, c.Demand); own.Limit != NoLimit {
 			excess[c.Key] = own
@@ -136,7 +136,7 @@ func NewBudget(limits world.Limits, oldestFirst []Claim) (*Budget, map[world.Key
 	b := &Budget{limits: limits, full: map[string]bool{}, advanced: map[string]int{}}
 	b.grant(fit, orUnlimited(limits.NamespaceBackends), BackendsOfNamespace, excess)
 	if b.shared = b.total > orUnlimited(limits.Backends); b.shared {
-		fit = slices.DeleteFunc(fit, func(c Claim) bool { return excess[c.Key].Limit != NoLimit })
+		fit = slices.DeleteFunc(fit, func(c ServiceDemand) bool { return excess[c.Key].Limit != NoLimit })
 		b.grant(fit, FairShare(b.used, limits.Backends), BackendsOfCluster, excess)
 	}
 	return b, excess
@@ -151,7 +151,7 @@ func orUnlimited(limit int) int {
 }
 
 // grant gives each namespace at most the given amount, oldest Services first.
-func (b *Budget) grant(oldestFirst []Claim, most int, limit Limit, excess map[world.Key]Excess) {
+func (b *Budget) grant(oldestFirst []ServiceDemand, most int, limit Limit, excess map[world.Key]Excess) {
 	b.total, b.used, b.share = 0, map[string]int{}, most
 	for _, c := range oldestFirst {
 		cost, namespace := c.Demand.cost(), c.Key.Namespace

@@ -15,34 +15,35 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// claim is a Service that needs n backends.
-func claim(namespace string, number, n int) plan.Claim {
-	return plan.Claim{Key: world.Key{Namespace: namespace, Name: fmt.Sprint(number)}, Demand: plan.Demand{Backends: n}}
+// demand is a Service that needs n backends.
+func demand(namespace string, number, n int) plan.ServiceDemand {
+	key := world.Key{Namespace: namespace, Name: fmt.Sprint(number)}
+	return plan.ServiceDemand{Key: key, Demand: plan.Demand{Backends: n}}
 }
 
 func TestBudget(t *testing.T) {
 	for _, test := range []struct {
-		what   string
-		limits world.Limits
-		claims []plan.Claim
-		want   string // Services that exceed a limit, with its number
+		what    string
+		limits  world.Limits
+		demands []plan.ServiceDemand
+		want    string // Services that exceed a limit, with its number
 	}{
 		{"all fit", world.Limits{NamespaceBackends: 10, Backends: 20},
-			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("b", 3, 10)}, "map[]"},
+			[]plan.ServiceDemand{demand("a", 1, 5), demand("a", 2, 5), demand("b", 3, 10)}, "map[]"},
 		{"older ones come first", world.Limits{NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 6), claim("a", 2, 5), claim("a", 3, 4), claim("b", 4, 10)}, "map[a/2:5]"},
+			[]plan.ServiceDemand{demand("a", 1, 6), demand("a", 2, 5), demand("a", 3, 4), demand("b", 4, 10)}, "map[a/2:5]"},
 		{"one that exceeds its own limit takes nothing", world.Limits{ServiceBackends: 8, NamespaceBackends: 10},
-			[]plan.Claim{claim("a", 1, 9), claim("a", 2, 8)}, "map[a/1:4]"},
+			[]plan.ServiceDemand{demand("a", 1, 9), demand("a", 2, 8)}, "map[a/1:4]"},
 		{"the largest is reduced", world.Limits{Backends: 20},
-			[]plan.Claim{claim("a", 1, 5), claim("a", 2, 5), claim("a", 3, 5), claim("b", 4, 3), claim("c", 5, 6)},
+			[]plan.ServiceDemand{demand("a", 1, 5), demand("a", 2, 5), demand("a", 3, 5), demand("b", 4, 3), demand("c", 5, 6)},
 			"map[a/3:6]"},
 		{"several share equally", world.Limits{Backends: 20},
-			[]plan.Claim{claim("a", 1, 8), claim("a", 2, 8), claim("b", 3, 8), claim("b", 4, 8), claim("c", 5, 4)},
+			[]plan.ServiceDemand{demand("a", 1, 8), demand("a", 2, 8), demand("b", 3, 8), demand("b", 4, 8), demand("c", 5, 4)},
 			"map[a/2:6 b/4:6]"},
 		{"the limit of the namespace applies before the share", world.Limits{NamespaceBackends: 10, Backends: 20},
-			[]plan.Claim{claim("a", 1, 10), claim("a", 2, 10), claim("b", 3, 10)}, "map[a/2:5]"},
+			[]plan.ServiceDemand{demand("a", 1, 10), demand("a", 2, 10), demand("b", 3, 10)}, "map[a/2:5]"},
 	} {
-		_, excess := plan.NewBudget(test.limits, test.claims)
+		_, excess := plan.NewBudget(test.limits, test.demands)
 		got := map[string]plan.Limit{}
 		for key, e := range excess {
 			got[key.String()] = e.Limit
@@ -62,7 +63,7 @@ func TestAddressesOfAServiceAreLimited(t *testing.T) {
 	}
 	limit := func() plan.Limit {
 		key := world.Key{Namespace: "a", Name: "1"}
-		_, excess := plan.NewBudget(world.Limits{}, []plan.Claim{{Key: key, Demand: plan.DemandOf(s, vips)}})
+		_, excess := plan.NewBudget(world.Limits{}, []plan.ServiceDemand{{Key: key, Demand: plan.DemandOf(s, vips)}})
 		return excess[key].Limit
 	}
 	if got := limit(); got != plan.NoLimit {
@@ -76,10 +77,11 @@ func TestAddressesOfAServiceAreLimited(t *testing.T) {
 
 // A source range counts as 20 backends.
 func TestSourceRangesCountInTheBudget(t *testing.T) {
-	c := claim("a", 1, 1)
+	c := demand("a", 1, 1)
 	c.Demand.SourceRanges, c.Demand.ACLRanges = 10, 20
 	for limit, want := range map[int]plan.Limit{401: plan.NoLimit, 400: plan.BackendsOfNamespace} {
-		if _, excess := plan.NewBudget(world.Limits{NamespaceBackends: limit}, []plan.Claim{c}); excess[c.Key].Limit != want {
+		_, excess := plan.NewBudget(world.Limits{NamespaceBackends: limit}, []plan.ServiceDemand{c})
+		if excess[c.Key].Limit != want {
 			t.Errorf("limit %d: %v", limit, excess)
 		}
 	}
@@ -96,21 +98,21 @@ func FuzzBudget(f *testing.F) {
 			return
 		}
 		limits := world.Limits{ServiceBackends: 12, NamespaceBackends: int(in[0] % 40), Backends: int(in[1] % 80)}
-		var claims []plan.Claim
+		var demands []plan.ServiceDemand
 		for i, b := range in[2:] {
-			claims = append(claims, claim(string('a'+rune(b>>4%5)), i, int(b&15)))
+			demands = append(demands, demand(string('a'+rune(b>>4%5)), i, int(b&15)))
 		}
-		budget, excess := plan.NewBudget(limits, claims)
-		checkShares(t, limits, claims, excess)
+		budget, excess := plan.NewBudget(limits, demands)
+		checkShares(t, limits, demands, excess)
 		// The youngest Service changes.
-		changed := slices.Clone(claims)
+		changed := slices.Clone(demands)
 		last := &changed[len(changed)-1]
 		last.Demand.Backends = int(in[2] & 15)
-		was := claims[len(claims)-1].Demand
+		was := demands[len(demands)-1].Demand
 		own, ok := budget.Replace(last.Key.Namespace, was, last.Demand)
 		if !ok {
 			if excess[last.Key].Limit == plan.NoLimit {
-				checkAdvance(t, limits, budget, claims, excess, last.Demand)
+				checkAdvance(t, limits, budget, demands, excess, last.Demand)
 			}
 			return
 		}
@@ -127,10 +129,10 @@ func FuzzBudget(f *testing.F) {
 
 // checkAdvance checks that a Service, the last one, gets less at once, and more only within the limits of namespaces
 // and, but for a tenth, of the cluster.
-func checkAdvance(t *testing.T, limits world.Limits, budget *plan.Budget, claims []plan.Claim,
+func checkAdvance(t *testing.T, limits world.Limits, budget *plan.Budget, demands []plan.ServiceDemand,
 	excess map[world.Key]plan.Excess, is plan.Demand) {
 	t.Helper()
-	last := claims[len(claims)-1]
+	last := demands[len(demands)-1]
 	own, ok := budget.Advance(last.Key.Namespace, last.Demand, is)
 	fewer := is.Backends <= last.Demand.Backends
 	if !ok && fewer {
@@ -143,7 +145,7 @@ func checkAdvance(t *testing.T, limits world.Limits, budget *plan.Budget, claims
 		is.Backends = 0
 	}
 	in, total := is.Backends, is.Backends
-	for _, c := range claims[:len(claims)-1] {
+	for _, c := range demands[:len(demands)-1] {
 		if excess[c.Key].Limit != plan.NoLimit {
 			continue
 		}
@@ -163,15 +165,15 @@ func checkAdvance(t *testing.T, limits world.Limits, budget *plan.Budget, claims
 // Endpoints that come in advance are bounded for a namespace and for all of them, however often they come and go.
 func TestAdvancesAreBounded(t *testing.T) {
 	const limit = 100_000
-	claims := []plan.Claim{claim("big", 0, limit), claim("big", 1, limit)}
+	demands := []plan.ServiceDemand{demand("big", 0, limit), demand("big", 1, limit)}
 	for i := range 30 {
-		claims = append(claims, claim(fmt.Sprint("small", i), i, 1))
+		demands = append(demands, demand(fmt.Sprint("small", i), i, 1))
 	}
-	budget, excess := plan.NewBudget(world.Limits{Backends: limit}, claims)
+	budget, excess := plan.NewBudget(world.Limits{Backends: limit}, demands)
 	if len(excess) != 2 {
 		t.Fatalf("excess %v, want both of the large namespace", excess)
 	}
-	one, full := claims[2].Demand, claims[2].Demand
+	one, full := demands[2].Demand, demands[2].Demand
 	full.Backends = limit / 40
 	for i := range 30 { // 75,000 of the share that the large namespace does not use
 		if _, ok := budget.Advance(fmt.Sprint("small", i), one, full); !ok {
@@ -194,10 +196,10 @@ func TestAdvancesAreBounded(t *testing.T) {
 }
 
 // checkShares checks what namespaces get within the limits.
-func checkShares(t *testing.T, limits world.Limits, claims []plan.Claim, excess map[world.Key]plan.Excess) {
+func checkShares(t *testing.T, limits world.Limits, demands []plan.ServiceDemand, excess map[world.Key]plan.Excess) {
 	t.Helper()
 	needs, gets, total := map[string]int{}, map[string]int{}, 0
-	for _, c := range claims {
+	for _, c := range demands {
 		if c.Demand.Backends > limits.ServiceBackends {
 			continue
 		}

@@ -64,10 +64,10 @@ func TestServiceBeyondItsLimit(t *testing.T) {
 		{"fewer", slicePorts(100, 1000, 1), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 		{"without endpoints", slicePorts(101, 1000, 0), []plan.VIP{{Addr: one}}, 0, plan.NoLimit},
 	} {
-		claims := []plan.Claim{{Key: test.s.Key, Demand: plan.DemandOf(test.s, test.vips)}}
-		_, excess := plan.NewBudget(world.Limits{ServiceBackends: test.limit}, claims)
+		demands := []plan.ServiceDemand{{Key: test.s.Key, Demand: plan.DemandOf(test.s, test.vips)}}
+		_, excess := plan.NewBudget(world.Limits{ServiceBackends: test.limit}, demands)
 		if got := excess[test.s.Key].Limit; got != test.want {
-			t.Errorf("%s: %+v: limit %d, want %d", test.what, claims[0].Demand, got, test.want)
+			t.Errorf("%s: %+v: limit %d, want %d", test.what, demands[0].Demand, got, test.want)
 		}
 	}
 }
