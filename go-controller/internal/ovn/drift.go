@@ -301,9 +301,9 @@ func (d *Dataplane) isDetached(v view, uuid string) bool {
 	if m == nil {
 		return false
 	}
-	home := rows.ParentOf(rows.LoadBalancer, externalIDs(m))
-	router, ok := v.byName(home.Table, home.Name)
-	return ok && !slices.Contains(router.strings(home.Column), uuid)
+	ref := rows.ParentOf(rows.LoadBalancer, externalIDs(m))
+	router, ok := v.byName(ref.Table, ref.Name)
+	return ok && !slices.Contains(router.strings(ref.Column), uuid)
 }
 
 // externalIDs returns the external_ids of a model, nil for a table without that column.

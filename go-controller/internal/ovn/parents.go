@@ -16,8 +16,8 @@ import (
 // adopt attaches existing load balancers that belong to a router to the new router of that name.
 func (b *batch) adopt(uuid, router string) {
 	b.view.each(rows.LoadBalancer, func(of string, m model.Model) {
-		if home := rows.ParentOf(rows.LoadBalancer, externalIDs(m)); isOwned(m) && home.Name == router {
-			c := b.change(set{table: home.Table, uuid: uuid, column: home.Column})
+		if ref := rows.ParentOf(rows.LoadBalancer, externalIDs(m)); isOwned(m) && ref.Name == router {
+			c := b.change(set{table: ref.Table, uuid: uuid, column: ref.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: of})
 		}
 	})
@@ -101,13 +101,13 @@ func absent(table, name string) ovsdb.Operation {
 
 // detach removes a row from its parent. It returns false if the parent does not exist.
 func (b *batch) detach(r record) bool {
-	home := rows.ParentOf(r.table, r.externalIDs())
-	in := set{table: home.Table, column: home.Column}
-	switch holder, ok := b.parent(home); {
+	ref := rows.ParentOf(r.table, r.externalIDs())
+	in := set{table: ref.Table, column: ref.Column}
+	switch holder, ok := b.parent(ref); {
 	case ok:
 		in.uuid = holder.uuid
-	case isUnreplicated(home):
-		in.name = home.Name
+	case isUnreplicated(ref):
+		in.name = ref.Name
 	default:
 		return false
 	}

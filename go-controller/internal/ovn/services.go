@@ -73,16 +73,16 @@ func (d *Dataplane) staleServices(v view, keep func(world.Key) bool) []opsFunc {
 // reattachLoadBalancers reattaches load balancers to their routers. Apply relies on the parent recorded in the row
 // itself.
 func reattachLoadBalancers(b *batch) error {
-	held := map[string]bool{}
+	attached := map[string]bool{}
 	for _, router := range b.view.owned(rows.Router) {
 		for _, uuid := range router.strings("load_balancer") {
-			held[router.string("name")+uuid] = true
+			attached[router.string("name")+uuid] = true
 		}
 	}
 	for _, r := range b.view.owned(rows.LoadBalancer) {
-		home := rows.ParentOf(r.table, r.externalIDs())
-		if router, ok := b.parent(home); ok && !held[home.Name+r.uuid] {
-			c := b.change(set{table: home.Table, uuid: router.uuid, column: home.Column})
+		ref := rows.ParentOf(r.table, r.externalIDs())
+		if router, ok := b.parent(ref); ok && !attached[ref.Name+r.uuid] {
+			c := b.change(set{table: ref.Table, uuid: router.uuid, column: ref.Column})
 			c.add = append(c.add, ovsdb.UUID{GoUUID: r.uuid})
 		}
 	}

@@ -144,8 +144,8 @@ func removeAll(gone []record) opsFunc {
 			holders[rows.Ref{Table: r.table, ID: r.string("name")}] = true
 		}
 		for _, r := range gone {
-			home := rows.ParentOf(r.table, r.externalIDs())
-			if rows.IsNonRoot(r.table) && holders[rows.Ref{Table: home.Table, ID: home.Name}] {
+			ref := rows.ParentOf(r.table, r.externalIDs())
+			if rows.IsNonRoot(r.table) && holders[rows.Ref{Table: ref.Table, ID: ref.Name}] {
 				continue
 			}
 			if err := b.remove(r); err != nil {

@@ -162,7 +162,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.decideMove(nil, w)
 		return d
 	}
-	if d.Unserved = cmp.Or(l.UnsupportedReason, d.otherMode(l.mode, zones.Home, w)); d.Unserved != "" {
+	if d.Unserved = cmp.Or(l.UnsupportedReason, d.otherMode(l.mode, zones.Central, w)); d.Unserved != "" {
 		d.decideMove(nil, w)
 		return d
 	}
@@ -247,10 +247,10 @@ func unserved(c *world.Cluster, zones *world.Zones) string {
 			"switch, by which OVN reaches the pods of other nodes" + instead
 	case zones.Interconnect:
 		return ""
-	case c.NoDatabase && zones.Home != "":
+	case c.NoDatabase && zones.Central != "":
 		return fmt.Sprintf("no northbound database is configured (--nb-address), so no segment is served: %s in zone %q of "+
-			"OVN-Kubernetes (k8s.ovn.org/zone-name), not in zones of their own", ofAll(zones.InHome, zones.Nodes, "is", "are"),
-			zones.Home) + instead
+			"OVN-Kubernetes (k8s.ovn.org/zone-name), not in zones of their own",
+			ofAll(zones.InCentral, zones.Nodes, "is", "are"), zones.Central) + instead
 	case c.NoDatabase:
 		return "no northbound database is configured (--nb-address), so no segment is served" + instead
 	}

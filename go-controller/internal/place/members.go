@@ -93,7 +93,7 @@ func zoneReason(n *world.Node, zones *world.Zones) (Reason, string) {
 			"(OVN-Kubernetes with transport no-overlay), so OVN reaches no other node", n.Name)
 	case !zones.Reaches(n):
 		return ReasonOtherZone, fmt.Sprintf("node %q is in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), most nodes "+
-			"are in zone %q: another northbound database configures it", n.Name, n.Zone, zones.Home)
+			"are in zone %q: another northbound database configures it", n.Name, n.Zone, zones.Central)
 	}
 	return "", ""
 }

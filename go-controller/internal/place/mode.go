@@ -31,7 +31,7 @@ func serving(c *world.Cluster, zones *world.Zones) (world.ServingMode, string) {
 		return world.ServedCentrally, "no node has a chassis yet"
 	}
 	return world.ServedCentrally, fmt.Sprintf("%s in zone %q of OVN-Kubernetes (k8s.ovn.org/zone-name), whose northbound "+
-		"database --nb-address names", ofAll(zones.InHome, zones.Nodes, "is", "are"), zones.Home)
+		"database --nb-address names", ofAll(zones.InCentral, zones.Nodes, "is", "are"), zones.Central)
 }
 
 // ofAll returns text such as "2 of 3 nodes are".
@@ -78,8 +78,8 @@ func (d *Domain) bridgesText(members []*world.Node, w *world.Snapshot) string {
 }
 
 // otherMode returns why the domain can't be served because gateways of another mode may still answer for its addresses,
-// or an empty string. home is the zone whose database the controller programs: it takes over all rows there.
-func (d *Domain) otherMode(mode world.ServingMode, home string, w *world.Snapshot) string {
+// or an empty string. central is the zone whose database the controller programs: it takes over all rows there.
+func (d *Domain) otherMode(mode world.ServingMode, central string, w *world.Snapshot) string {
 	switch {
 	case mode == world.ServedByZones && d.Spec.Served == world.ServedCentrally:
 		// No process can tell whether that database still has the rows. A chassis has them only if it uses the database.
@@ -95,7 +95,7 @@ func (d *Domain) otherMode(mode world.ServingMode, home string, w *world.Snapsho
 				"(k8s.ovn.org/zone-name) may still answer: %s; run that controller until it has, or move these nodes", named(left))
 		}
 	case mode == world.ServedCentrally && d.Spec.Served == world.ServedByZones:
-		if left := world.ClaimedBy(w.Nodes, d.Spec.Name, home); len(left) > 0 {
+		if left := world.ClaimedBy(w.Nodes, d.Spec.Name, central); len(left) > 0 {
 			return fmt.Sprintf("OVN-Kubernetes is being moved from interconnect, and agents of nodes with a zone of their own "+
 				"(k8s.ovn.org/zone-name) have not removed their rows (status.mode: Interconnect): %s; the agents do so as soon "+
 				"as they run (ovnkube-slb node --enable-l2)", named(left))

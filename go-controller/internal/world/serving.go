@@ -21,13 +21,13 @@ const (
 	ServedByKernels ServingMode = "OpenShiftSDN"
 )
 
-// ClaimedBy returns the names of the nodes with a zone of their own, other than home, that have claimed a shard of a
+// ClaimedBy returns the names of the nodes with a zone of their own, other than central, that have claimed a shard of a
 // domain according to their agents. The report of an agent that is silent counts: OVN keeps what the agent has
 // programmed.
-func ClaimedBy(nodes []*Node, domain, home string) []string {
+func ClaimedBy(nodes []*Node, domain, central string) []string {
 	var names []string
 	for _, n := range nodes {
-		if n.Agent == nil || !n.HasOwnZone() || n.Zone == home {
+		if n.Agent == nil || !n.HasOwnZone() || n.Zone == central {
 			continue
 		}
 		for shard := range n.Agent.Claims {

@@ -15,25 +15,25 @@ const globalZone = "global"
 
 // Zones determines which nodes one northbound database configures.
 type Zones struct {
-	// Home is the zone of more than half of the nodes that have a chassis. Its databases are the cluster's. It is empty
+	// Central is the zone of more than half of the nodes that have a chassis. Its databases are the cluster's. It is empty
 	// if there is no such zone.
-	Home string
-	// Interconnect means that nodes have a chassis but there is no Home, for example because each node has its own
+	Central string
+	// Interconnect means that nodes have a chassis but there is no Central, for example because each node has its own
 	// databases.
 	Interconnect bool
 	// HasAgents means that an agent programs at least one zone.
 	HasAgents bool
 	// NoOverlay means that there are agents and that none of their zones has a transit switch.
 	NoOverlay bool
-	// Nodes is the number of nodes with a chassis. InHome of them are in Home, and InOwn in a zone of their own.
-	Nodes, InHome, InOwn int
-	names                []string
+	// Nodes is the number of nodes with a chassis. InCentral of them are in Central, and InOwn in a zone of their own.
+	Nodes, InCentral, InOwn int
+	names                   []string
 }
 
-// ZonesOf counts the nodes per zone. Home requires more than half of the nodes, so that the zone that a single node
+// ZonesOf counts the nodes per zone. Central requires more than half of the nodes, so that the zone that a single node
 // writes to its own object does not decide for the others. Without a configured database (Cluster.NoDatabase), a zone
-// with the name of a node is that node's own and never Home, not even if only one node is left or if other nodes claim
-// to be in it.
+// with the name of a node is that node's own and never Central, not even if only one node is left or if other nodes
+// claim to be in it.
 func ZonesOf(nodes []*Node, noDatabase bool) Zones {
 	var z Zones
 	count, overlay := map[string]int{}, false
@@ -54,10 +54,10 @@ func ZonesOf(nodes []*Node, noDatabase bool) Zones {
 	for name, n := range count {
 		ofNode := noDatabase && slices.ContainsFunc(nodes, func(m *Node) bool { return m.Name == name })
 		if 2*n > z.Nodes && !ofNode {
-			z.Home, z.InHome = name, n
+			z.Central, z.InCentral = name, n
 		}
 	}
-	z.Interconnect = z.Nodes > 0 && z.Home == ""
+	z.Interconnect = z.Nodes > 0 && z.Central == ""
 	return z
 }
 
@@ -66,13 +66,13 @@ func (n *Node) HasOwnZone() bool { return n.Zone == n.Name }
 
 func (n *Node) zone() string { return cmp.Or(n.Zone, globalZone) }
 
-// Reaches reports whether the databases that are programmed configure a node: those of the home zone or, with
+// Reaches reports whether the databases that are programmed configure a node: those of the central zone or, with
 // interconnect, those of the node's own zone if an agent programs them.
 func (z *Zones) Reaches(n *Node) bool {
 	if z.Interconnect {
 		return n.Agent != nil && n.HasOwnZone() && !n.Agent.NoOverlay
 	}
-	return n.zone() == z.Home
+	return n.zone() == z.Central
 }
 
 // ProgramWait is how long the status of a Service waits until what was programmed has taken effect, or until the zone

@@ -8,7 +8,7 @@ func TestZonesOf(t *testing.T) {
 	// zones has one zone per node: "-" is a node without a chassis, "" a node that reports no zone.
 	for name, test := range map[string]struct {
 		zones        []string
-		home         string
+		central      string
 		interconnect bool
 	}{
 		"no node":                    {},
@@ -32,18 +32,18 @@ func TestZonesOf(t *testing.T) {
 				nodes = append(nodes, n)
 			}
 			got := ZonesOf(nodes, false)
-			if got.Home != test.home || got.Interconnect != test.interconnect {
-				t.Errorf("home %q, interconnect %t; want %q, %t", got.Home, got.Interconnect, test.home, test.interconnect)
+			if got.Central != test.central || got.Interconnect != test.interconnect {
+				t.Errorf("central %q, interconnect %t; want %q, %t", got.Central, got.Interconnect, test.central, test.interconnect)
 			}
 		})
 	}
 }
 
 // Without a database, no node can make another node's zone that of the cluster.
-func TestZonesOfNodesAreNeverHome(t *testing.T) {
+func TestZonesOfNodesAreNeverCentral(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones        map[string]string // by node
-		home         string
+		central      string
 		interconnect bool
 	}{
 		"one node is left":             {map[string]string{"n1": "n1"}, "", true},
@@ -55,8 +55,8 @@ func TestZonesOfNodesAreNeverHome(t *testing.T) {
 			nodes = append(nodes, &Node{Name: node, Chassis: "c", Zone: zone, Agent: &ZoneAgent{}})
 		}
 		got := ZonesOf(nodes, true)
-		if got.Home != test.home || got.Interconnect != test.interconnect {
-			t.Errorf("%s: home %q, interconnect %t; want %q, %t", name, got.Home, got.Interconnect, test.home,
+		if got.Central != test.central || got.Interconnect != test.interconnect {
+			t.Errorf("%s: central %q, interconnect %t; want %q, %t", name, got.Central, got.Interconnect, test.central,
 				test.interconnect)
 		}
 		for _, n := range nodes {
