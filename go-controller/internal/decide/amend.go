@@ -99,11 +99,11 @@ func (st *State) AmendProbed(d *Decision, probed map[string][]string, a *Amendme
 	}
 }
 
-// placeAgain places and plans a Service anew whose addresses are held no longer, or for another reason.
+// placeAgain places and plans a Service anew whose addresses are withheld no longer, or for another reason.
 func (st *State) placeAgain(d *Decision, s *world.Service) bool {
-	topology, holds := d.Topology, st.probing.holdAgain(d, s)
+	topology, withheld := d.Topology, st.probing.withholdAgain(d, s)
 	anchored := d.Placements.Remove(s)
-	if anchored = d.Placements.Add(s, d.Allocation, holds) || anchored; anchored {
+	if anchored = d.Placements.Add(s, d.Allocation, withheld) || anchored; anchored {
 		st.computeTopology(d)
 	}
 	if d.decidesEgress(s.Key, anchored) || st.replan(d, s, complete) != complete {
@@ -213,8 +213,8 @@ func (st *State) replan(d *Decision, s *world.Service, least effect) effect {
 		}
 	}
 	st.plan(d, s, demand, excess)
-	if st.probing.held[s.Key] != nil {
-		st.probing.held[s.Key] = s
+	if st.probing.withheld[s.Key] != nil {
+		st.probing.withheld[s.Key] = s
 	}
 	return e
 }
@@ -224,11 +224,11 @@ func (st *State) add(d *Decision, s *world.Service) bool {
 	if !ok {
 		return false
 	}
-	holds, ok := st.probing.holdNew(d, s, o.Addrs)
+	withheld, ok := st.probing.withholdNew(d, s, o.Addrs)
 	if !ok {
 		return false
 	}
-	anchored := d.Placements.Add(s, d.Allocation, holds)
+	anchored := d.Placements.Add(s, d.Allocation, withheld)
 	if d.decidesEgress(s.Key, anchored) {
 		return false
 	}
@@ -258,7 +258,7 @@ func (st *State) remove(d *Decision, s *world.Service) bool {
 	}
 	delete(st.overlay.grants, s.Key)
 	delete(st.inputs, s.Key)
-	delete(st.probing.held, s.Key)
+	delete(st.probing.withheld, s.Key)
 	delete(d.Plans, s.Key)
 	return true
 }

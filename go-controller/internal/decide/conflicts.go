@@ -168,7 +168,7 @@ func mayAnnounce(l *place.Layout, node string, a netip.Addr) bool {
 }
 
 // hasGateway reports whether an L2Domain with an address has a gateway. While none has, nothing announces the address,
-// and its status must not say AddressConflict: that would be read as the reason for which it is held.
+// and its status must not say AddressConflict: that would be read as the reason for which it is withheld.
 func hasGateway(l *place.Layout, a netip.Addr) bool {
 	return slices.ContainsFunc(l.Domains, func(d *place.Domain) bool {
 		return slices.ContainsFunc(d.Shards, func(s place.Shard) bool { return len(s.Gateways) > 0 }) &&

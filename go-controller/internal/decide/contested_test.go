@@ -43,17 +43,17 @@ func TestAHostThatAnswersForAllAddressesSilencesNoGuard(t *testing.T) {
 		d = m.Decide(w)
 		answerBelow(t, w, d.Probes, firstHonest) // those of the older Services
 	}
-	announced, held := 0, 0
+	announced, withheld := 0, 0
 	for _, s := range services {
 		switch placement := d.Placements.Services[s.Key][0]; {
 		case d.Plans[s.Key] != nil:
 			announced++
 		case placement.Reason == place.ReasonAddressConflict:
-			held++
+			withheld++
 		}
 	}
-	if announced < honest || announced+held < len(services) {
-		t.Errorf("%d announced, %d in conflict, of %d", announced, held, len(services))
+	if announced < honest || announced+withheld < len(services) {
+		t.Errorf("%d announced, %d in conflict, of %d", announced, withheld, len(services))
 	}
 }
 
@@ -139,7 +139,7 @@ func TestConflictOnAnAnnouncedAddress(t *testing.T) {
 	}
 }
 
-// An address that waits for its probe is not announced: a report that it is does not hold it.
+// An address that waits for its probe is not announced: a report that it is does not withhold it.
 func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))

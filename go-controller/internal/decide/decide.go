@@ -91,7 +91,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	d.Allocation = ipam.Allocate(w, d.Layout.ShardOf)
 	st.overlay.record(w, d.Allocation)
 	d.grants = st.overlay.grants
-	d.Placements = d.Layout.Place(w, d.Allocation, st.holdUnprobed(d))
+	d.Placements = d.Layout.Place(w, d.Allocation, st.withholdUnprobed(d))
 	st.computeTopology(d)
 	d.computeEgress()
 	if reachability := plan.NewReachability(w); !reachability.Equal(st.reachability) {

@@ -13,5 +13,5 @@
 //     this.
 //   - An equal plan keeps its pointer from one decision to the next, and an equal status in package report keeps its
 //     own. Unchanged plans and statuses are therefore neither compared nor written.
-//   - An address that is announced is never held back again (ADR 8).
+//   - An address that is announced is never withheld again (ADR 8).
 package decide

@@ -17,9 +17,10 @@ import (
 // probe request of its own, so their text is longer than that of the requests of a full decision.
 const maxAmendedProbes = 100
 
-// holdNew holds the addresses of a new Service until a guard has probed them, as holdUnprobed would. It returns false
-// if only a full decision can do that: if the address may have been announced or probed before, or waits for its turn.
-func (p *probing) holdNew(d *Decision, s *world.Service, addrs []netip.Addr) (map[netip.Addr]place.Hold, bool) {
+// withholdNew withholds the addresses of a new Service until a guard has probed them, as withholdUnprobed would. It
+// returns false if only a full decision can do that: if the address may have been announced or probed before, or waits
+// for its turn.
+func (p *probing) withholdNew(d *Decision, s *world.Service, addrs []netip.Addr) (map[netip.Addr]place.Withheld, bool) {
 	if len(p.guards) == 0 || len(addrs) == 0 {
 		return nil, true
 	}
@@ -32,14 +33,14 @@ func (p *probing) holdNew(d *Decision, s *world.Service, addrs []netip.Addr) (ma
 			busy[r.guard]++
 		}
 	}
-	holds := map[netip.Addr]place.Hold{}
+	withheld := map[netip.Addr]place.Withheld{}
 	started := map[netip.Addr]probe{}
 	var unserved []netip.Addr
 	for _, a := range addrs {
 		if _, was := p.requests[a]; was || d.World.Announced[a] {
 			return nil, false
 		}
-		is, hold := p.evaluate(d, a, probe{})
+		is, why := p.evaluate(d, a, probe{})
 		if is.guard == "" {
 			if isUnserved(d, a, true) {
 				unserved = append(unserved, a)
@@ -49,7 +50,7 @@ func (p *probing) holdNew(d *Decision, s *world.Service, addrs []netip.Addr) (ma
 		if busy[is.guard]++; busy[is.guard] > maxAmendedProbes {
 			return nil, false
 		}
-		started[a], holds[a] = is, hold
+		started[a], withheld[a] = is, why
 	}
 	for _, a := range unserved {
 		p.requests[a] = probe{}
@@ -61,12 +62,12 @@ func (p *probing) holdNew(d *Decision, s *world.Service, addrs []netip.Addr) (ma
 	for a, is := range started {
 		p.requests[a] = p.started(is, d.World.Now)
 	}
-	p.held[s.Key] = s
-	return holds, true
+	p.withheld[s.Key] = s
+	return withheld, true
 }
 
 // recordProbed records the completed probe requests of some guards. It returns the Services with addresses that these
-// no longer hold, oldest first.
+// no longer withhold, oldest first.
 func (p *probing) recordProbed(d *Decision, probed map[string][]string) []*world.Service {
 	if d.World.Probed == nil {
 		d.World.Probed = map[string][]string{}
@@ -75,7 +76,7 @@ func (p *probing) recordProbed(d *Decision, probed map[string][]string) []*world
 		d.World.Probed[node] = ids
 	}
 	var services []*world.Service
-	for key, s := range p.held {
+	for key, s := range p.withheld {
 		if slices.ContainsFunc(d.Allocation.Services[key].VIPs(), func(a netip.Addr) bool {
 			r, known := p.requests[a]
 			return known && !r.announced && r.id != "" && slices.Contains(probed[r.guard], r.id)
@@ -86,28 +87,28 @@ func (p *probing) recordProbed(d *Decision, probed map[string][]string) []*world
 	return ipam.ByAge(services)
 }
 
-// holdAgain decides again which addresses of a held Service are held.
-func (p *probing) holdAgain(d *Decision, s *world.Service) map[netip.Addr]place.Hold {
-	delete(p.held, s.Key)
-	holds := map[netip.Addr]place.Hold{}
+// withholdAgain decides again which addresses of a withheld Service are withheld.
+func (p *probing) withholdAgain(d *Decision, s *world.Service) map[netip.Addr]place.Withheld {
+	delete(p.withheld, s.Key)
+	withheld := map[netip.Addr]place.Withheld{}
 	for _, a := range d.Allocation.Services[s.Key].VIPs() {
 		last, known := p.requests[a]
 		if !known || last.announced {
 			continue
 		}
-		is, hold := p.evaluate(d, a, last)
+		is, why := p.evaluate(d, a, last)
 		if is.guard == "" {
 			delete(p.requests, a)
 			continue
 		}
-		if p.requests[a] = is; hold.Reason != "" {
-			holds[a] = hold
+		if p.requests[a] = is; why.Reason != "" {
+			withheld[a] = why
 		}
-		if hold.Reason == place.ReasonProbing {
-			p.held[s.Key] = s
+		if why.Reason == place.ReasonProbing {
+			p.withheld[s.Key] = s
 		}
 	}
-	return holds
+	return withheld
 }
 
 // hasWaiting reports whether an address waits for its turn to be probed.

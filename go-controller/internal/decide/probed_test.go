@@ -105,8 +105,8 @@ func changeOne(r *rand.Rand, w *world.Snapshot, d *Decision, step int) (key worl
 	return key, c
 }
 
-// sameWithProbes compares an amended decision with a full one, and what is probed and held. Addresses of Services that
-// were deleted may still be probed.
+// sameWithProbes compares an amended decision with a full one, and what is probed and withheld. Addresses of Services
+// that were deleted may still be probed.
 func sameWithProbes(t *testing.T, w *world.Snapshot, m *State, d *Decision) {
 	t.Helper()
 	twin := same(t, w, m, d)
@@ -116,13 +116,13 @@ func sameWithProbes(t *testing.T, w *world.Snapshot, m *State, d *Decision) {
 	if diff := cmp.Diff(twin.probing.requests, have, what); diff != "" {
 		t.Errorf("probes (-anew +amended):\n%s", diff)
 	}
-	if len(twin.probing.held) != len(m.probing.held) {
-		t.Errorf("%d Services are held, want %d", len(m.probing.held), len(twin.probing.held))
+	if len(twin.probing.withheld) != len(m.probing.withheld) {
+		t.Errorf("%d Services are withheld, want %d", len(m.probing.withheld), len(twin.probing.withheld))
 	}
 }
 
-// A Service that is created while a guard runs is held, is announced once the guard has probed its address, and neither
-// needs a full decision. It is announced without an answer after a while.
+// A Service that is created while a guard runs is withheld, is announced once the guard has probed its address, and
+// neither needs a full decision. It is announced without an answer after a while.
 func TestNewAddressesWithGuardsAreAmended(t *testing.T) {
 	s := newWatched(t, 3)
 	d := s.m.Decide(s.w)

@@ -29,9 +29,9 @@ const (
 // lateConflictWindow is how long after a probe request a reply is accepted: as long as a report counts.
 const lateConflictWindow = 40 * time.Second
 
-// probing holds addresses that are new to their segment until a guard on the segment has probed them. It holds
-// addresses that another host answers for until no host does. Without a guard, no address is held. An announced address
-// is never held again.
+// probing withholds addresses that are new to their segment until a guard on the segment has probed them. It withholds
+// addresses that another host answers for until no host does. Without a guard, no address is withheld. An announced
+// address is never withheld again.
 type probing struct {
 	// epoch distinguishes the probe requests of this process from those of other processes. seq distinguishes those of
 	// this process from each other.
@@ -41,8 +41,8 @@ type probing struct {
 	requests map[netip.Addr]probe
 	// announced are the conflicts on announced addresses.
 	announced map[netip.Addr]announcedConflict
-	// held are the Services with an address that is held until it has been probed.
-	held map[world.Key]*world.Service
+	// withheld are the Services with an address that is withheld until it has been probed.
+	withheld map[world.Key]*world.Service
 	// carried are the addresses that have been announced, also while their L2Domain does not serve them: their statuses
 	// may not show that.
 	carried map[netip.Addr]bool
@@ -62,8 +62,8 @@ type probe struct {
 	// id is the id of the probe request. It is empty while the address waits for its turn.
 	id        string
 	contested bool
-	// refuted is the reply because of which the address is held although it is not being probed now: too many others are
-	// contested. It waits for its turn again, after the addresses that were not probed yet.
+	// refuted is the reply because of which the address is withheld although it is not being probed now: too many others
+	// are contested. It waits for its turn again, after the addresses that were not probed yet.
 	refuted world.Conflict
 	// suspect is set if the address, or after a restart another one of the Service, was contested before nothing
 	// announced it, until it has been probed again or is found to be announced.
@@ -74,7 +74,7 @@ type probe struct {
 	// until is the time after which the address is announced without a result. It is zero while the address waits for its
 	// turn.
 	until time.Time
-	// announced is set once the address is no longer held, regardless of replies. A late reply causes a warning.
+	// announced is set once the address is no longer withheld, regardless of replies. A late reply causes a warning.
 	announced bool
 	// expiry is the time after which a late reply is ignored.
 	expiry time.Time
@@ -97,12 +97,12 @@ func (p *probe) isExpired(now time.Time) bool {
 	return p.announced && !p.isReported() && !now.Before(p.expiry)
 }
 
-// holdUnprobed decides which allocated addresses are held, and why.
-func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
+// withholdUnprobed decides which allocated addresses are withheld, and why.
+func (st *State) withholdUnprobed(d *Decision) map[netip.Addr]place.Withheld {
 	p := &st.probing
 	before, silent := p.requests, p.paused
 	p.paused = !d.World.Cluster.ModeSetting.Mode.Layer2() || d.Layout.UnsupportedReason != ""
-	p.guards, p.requests, p.held = guarded(d.World.Nodes), map[netip.Addr]probe{}, map[world.Key]*world.Service{}
+	p.guards, p.requests, p.withheld = guarded(d.World.Nodes), map[netip.Addr]probe{}, map[world.Key]*world.Service{}
 	if len(p.guards) == 0 {
 		p.carried = nil
 		return nil
@@ -113,7 +113,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 	} else {
 		carried = st.carried(d.World)
 	}
-	holds := map[netip.Addr]place.Hold{}
+	withheld := map[netip.Addr]place.Withheld{}
 	var order []unprobed
 	for _, s := range d.Allocation.InOrder() {
 		for _, a := range d.Allocation.Services[s.Key].VIPs() {
@@ -126,7 +126,7 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 				continue
 			case (last.unread || !was && !carried[a]) && d.World.Announced == nil && mayBeAnnounced(s, a):
 				p.requests[a] = probe{unread: true, suspect: last.suspect || s.Contested}
-				holds[a] = place.Hold{Reason: place.ReasonProbing}
+				withheld[a] = place.Withheld{Reason: place.ReasonProbing}
 				continue
 			case isUnserved(d, a, was || !carried[a]):
 				// Nothing announces it, and it is probed before anything does.
@@ -135,22 +135,22 @@ func (st *State) holdUnprobed(d *Decision) map[netip.Addr]place.Hold {
 			case !was && carried[a]:
 				continue
 			}
-			is, hold := p.evaluate(d, a, last)
+			is, why := p.evaluate(d, a, last)
 			if is.guard != "" {
 				p.requests[a] = is
 			}
-			if hold.Reason == place.ReasonProbing {
-				p.held[s.Key] = s
+			if why.Reason == place.ReasonProbing {
+				p.withheld[s.Key] = s
 			}
-			if _, again := holds[a]; hold.Reason != "" && !again {
-				holds[a] = hold
+			if _, again := withheld[a]; why.Reason != "" && !again {
+				withheld[a] = why
 				order = append(order, unprobed{a, s.Key.Namespace})
 			}
 		}
 	}
 	p.startProbes(d.World.Now, order)
-	p.recordCarried(d, holds)
-	return holds
+	p.recordCarried(d, withheld)
+	return withheld
 }
 
 // mayBeAnnounced reports whether, by its status, a Service had an address before this process started.
@@ -170,12 +170,12 @@ func guarded(nodes []*world.Node) map[string]*world.Node {
 }
 
 // recordCarried records which addresses are announced, or were before nothing served them.
-func (p *probing) recordCarried(d *Decision, holds map[netip.Addr]place.Hold) {
+func (p *probing) recordCarried(d *Decision, withheld map[netip.Addr]place.Withheld) {
 	p.carried = map[netip.Addr]bool{}
 	for _, s := range d.Allocation.InOrder() {
 		for _, a := range d.Allocation.Services[s.Key].VIPs() {
 			is, asked := p.requests[a]
-			if holds[a].Reason == "" && (!asked || is.announced) {
+			if withheld[a].Reason == "" && (!asked || is.announced) {
 				p.carried[a] = true
 			}
 		}
@@ -183,12 +183,12 @@ func (p *probing) recordCarried(d *Decision, holds map[netip.Addr]place.Hold) {
 }
 
 // isUnserved reports whether no gateway announces an address because its pool is in no L2Domain, or, of one that was
-// held or is new, because its L2Domain does not serve it. Of another one that is not known: this process may not have
-// observed yet what serves it.
-func isUnserved(d *Decision, a netip.Addr, heldOrNew bool) bool {
+// withheld or is new, because its L2Domain does not serve it. Of another one that is not known: this process may not
+// have observed yet what serves it.
+func isUnserved(d *Decision, a netip.Addr, withheldOrNew bool) bool {
 	pool := d.Allocation.PoolOf(a)
 	_, served := d.Layout.ShardOf(pool, a)
-	return !served && (heldOrNew || !d.Layout.HasDomain(pool, a))
+	return !served && (withheldOrNew || !d.Layout.HasDomain(pool, a))
 }
 
 // keepAnnounced retains the probe request for an announced address, so that late replies can be matched.
@@ -201,12 +201,12 @@ func (p *probing) keepAnnounced(d *Decision, a netip.Addr, last probe) {
 	}
 }
 
-// evaluate decides whether one address that is not announced is held. last is its previous probe. The address is not
-// held if the returned Hold has no Reason.
-func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.Hold) {
+// evaluate decides whether one address that is not announced is withheld. last is its previous probe. The address is
+// not withheld if the returned Withheld has no Reason.
+func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.Withheld) {
 	is, ok := p.guardFor(d, a, last.guard)
 	if !ok {
-		return probe{}, place.Hold{} // no guard can probe the address
+		return probe{}, place.Withheld{} // no guard can probe the address
 	}
 	if last.guard == is.guard {
 		is.id, is.until, is.refuted = last.id, last.until, last.refuted
@@ -215,20 +215,20 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 	if c := d.World.Conflicts[a]; c != (world.Conflict{}) && is.id != "" {
 		is.suspect = false
 		is.contested, is.until, is.refuted = true, d.World.Now, c
-		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
+		return is, place.Withheld{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(c)}
 	}
 	probed := is.id != "" && slices.Contains(d.World.Probed[is.guard], is.id)
 	if probed || !is.until.IsZero() && !is.until.After(d.World.Now) {
 		is.announced, is.suspect, is.expiry = true, false, d.World.Now.Add(lateConflictWindow)
-		return is, place.Hold{} // no other host has it, as far as the guard knows
+		return is, place.Withheld{} // no other host has it, as far as the guard knows
 	}
 	if is.refuted != (world.Conflict{}) {
-		return is, place.Hold{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(is.refuted)}
+		return is, place.Withheld{Reason: place.ReasonAddressConflict, Message: ipam.ConflictMessage(is.refuted)}
 	}
-	return is, place.Hold{Reason: place.ReasonProbing}
+	return is, place.Withheld{Reason: place.ReasonProbing}
 }
 
-// unprobed is an address that is held, with the namespace of the first Service that has it.
+// unprobed is an address that is withheld, with the namespace of the first Service that has it.
 type unprobed struct {
 	netip.Addr
 	namespace string
@@ -308,7 +308,7 @@ func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {
-			continue // some of its addresses are held; Snapshot.Announced has the others
+			continue // some of its addresses are withheld; Snapshot.Announced has the others
 		}
 		for _, a := range s.Assigned {
 			all[a] = true

@@ -189,7 +189,7 @@ func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
 	}
 }
 
-// A report by a node that was not asked, or for another probe request, does not hold an address.
+// A report by a node that was not asked, or for another probe request, does not withhold an address.
 func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	d := s.m.Decide(worldtest.Small(5))
@@ -280,22 +280,22 @@ func TestLateAnswersThatComeAndGo(t *testing.T) {
 	}
 }
 
-// The status shows that an address is held, but not which one. It shows nothing about an external address. The database
-// shows both.
+// The status shows that an address is withheld, but not which one. It shows nothing about an external address. The
+// database shows both.
 func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
-	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
+	withheld, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	s.w.Pools[0].ExternalIPs = true
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.m = State{}
-	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
+	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{withheld}, true
 	s.w.Services[0].ExternalIPs = []netip.Addr{external}
 	s.w.Announced = map[netip.Addr]bool{external: true}
-	d := s.expect("the held address is probed", 0, true, about(first, held.String()))
+	d := s.expect("the withheld address is probed", 0, true, about(first, withheld.String()))
 	if vips := d.Plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
 		t.Errorf("announced: %v", vips)
 	}
-	s.w.Announced[held] = true
+	s.w.Announced[withheld] = true
 	if d = s.expect("it is announced, too", 0, true, nil); len(d.Plans[web].VIPs) != 2 {
 		t.Errorf("announced: %v", d.Plans[web].VIPs)
 	}

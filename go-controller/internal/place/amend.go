@@ -14,14 +14,14 @@ import (
 // address alone, so the addresses of all other Services stay in place. Only an anchor may change, and with it the
 // Topology.
 
-// Add places a Service that is the youngest with a placement and already has its addresses, those in holds excepted. It
-// reports whether one of them is an anchor.
-func (ps *Placements) Add(svc *world.Service, a *ipam.Allocation, holds map[netip.Addr]Hold) (anchored bool) {
+// Add places a Service that is the youngest with a placement and already has its addresses, those in withheld excepted.
+// It reports whether one of them is an anchor.
+func (ps *Placements) Add(svc *world.Service, a *ipam.Allocation, withheld map[netip.Addr]Withheld) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return false
 	}
-	placements := ps.add(svc, a, addrs, holds)
+	placements := ps.add(svc, a, addrs, withheld)
 	ps.Services[svc.Key] = placements
 	return slices.ContainsFunc(placements, ps.isAnchor)
 }

@@ -48,8 +48,8 @@ func (p *Placement) OutsideLayer2() bool {
 	}
 }
 
-// Hold is why an address is not announced now although its domain could announce it.
-type Hold struct {
+// Withheld is why an address is not announced now although its domain could announce it.
+type Withheld struct {
 	Reason  Reason
 	Message string
 }
@@ -65,8 +65,8 @@ func (ps *Placements) VIPs(k world.Key) []plan.VIP {
 	return vips
 }
 
-// Place returns the shard of each allocated address that is not held back.
-func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Addr]Hold) *Placements {
+// Place returns the shard of each allocated address that is not withheld.
+func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, withheld map[netip.Addr]Withheld) *Placements {
 	s := &Placements{
 		Services:    make(map[world.Key][]Placement, len(w.Services)),
 		vipsByShard: make(map[shardFamily][]netip.Prefix),
@@ -74,14 +74,14 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, holds map[netip.Ad
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
-			s.Services[svc.Key] = s.add(svc, a, addrs, holds)
+			s.Services[svc.Key] = s.add(svc, a, addrs, withheld)
 		}
 	}
 	return s
 }
 
 // add places addresses of a Service that have no placement yet.
-func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, holds map[netip.Addr]Hold,
+func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, withheld map[netip.Addr]Withheld,
 ) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
@@ -94,8 +94,8 @@ func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
 				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
 		}
-		if h, held := holds[addr]; held && reason == "" {
-			reason, message = h.Reason, h.Message
+		if w, is := withheld[addr]; is && reason == "" {
+			reason, message = w.Reason, w.Message
 		}
 		placements[i] = Placement{Addr: addr, Reason: reason, Message: message}
 		if reason == "" {

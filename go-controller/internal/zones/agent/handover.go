@@ -79,16 +79,16 @@ func (p *published) orderOf(id world.ShardID, order []string, node string) []str
 		if releases {
 			delay = releaseDelay
 		}
-		until, held := p.held[id]
-		if !held && leaving {
+		until, deferred := p.deferred[id]
+		if !deferred && leaving {
 			until = p.now().Add(delay)
-			p.held[id] = until
+			p.deferred[id] = until
 		}
 		if p.now().Before(until) && (leaving || releases) {
 			return before
 		}
 	}
-	delete(p.held, id)
+	delete(p.deferred, id)
 	p.orders[id] = order
 	return order
 }
@@ -96,16 +96,16 @@ func (p *published) orderOf(id world.ShardID, order []string, node string) []str
 // pruneOrders forgets the orders of shards that are not published, and that they wait.
 func (p *published) pruneOrders() {
 	maps.DeleteFunc(p.orders, func(id world.ShardID, _ []string) bool { return !p.shards[id] })
-	maps.DeleteFunc(p.held, func(id world.ShardID, _ time.Time) bool { return !p.shards[id] })
+	maps.DeleteFunc(p.deferred, func(id world.ShardID, _ time.Time) bool { return !p.shards[id] })
 }
 
 // awaitOrders makes desired run again when the first of the orders that wait is to be written. a.mu must be held.
 func (a *Agent) awaitOrders() {
-	if len(a.held) == 0 {
+	if len(a.deferred) == 0 {
 		return
 	}
 	wait := releaseDelay
-	for _, until := range a.held {
+	for _, until := range a.deferred {
 		wait = min(wait, until.Sub(a.now()))
 	}
 	if a.orderTimer == nil {

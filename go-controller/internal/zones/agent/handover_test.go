@@ -116,8 +116,8 @@ func TestOrdersOfPlannedMovesWait(t *testing.T) {
 		}
 		status.Shards[0].Gateways, status.Shards[0].Active, status.ExcludedNodes = c.order, c.active, c.excluded
 		for range 2 {
-			if got := first(); got != c.want || (len(p.held) > 0) != (c.want != c.order[0]) {
-				t.Errorf("%s: %s, held %v; want %s", name, got, p.held, c.want)
+			if got := first(); got != c.want || (len(p.deferred) > 0) != (c.want != c.order[0]) {
+				t.Errorf("%s: %s, deferred %v; want %s", name, got, p.deferred, c.want)
 			}
 			now = now.Add(after)
 			if got := first(); got != c.want {
@@ -126,8 +126,8 @@ func TestOrdersOfPlannedMovesWait(t *testing.T) {
 			now = now.Add(-after)
 		}
 		now = now.Add(delay)
-		if got := first(); got != c.order[0] || len(p.held) > 0 {
-			t.Errorf("%s: at last: %s, held %v; want %s", name, got, p.held, c.order[0])
+		if got := first(); got != c.order[0] || len(p.deferred) > 0 {
+			t.Errorf("%s: at last: %s, deferred %v; want %s", name, got, p.deferred, c.order[0])
 		}
 	}
 }
@@ -160,8 +160,8 @@ func TestThePreviousGatewayReleasesTheShardLast(t *testing.T) {
 			t.Errorf("%s: the claim has been published: %s, want %s", node, got, want)
 		}
 		now = now.Add(releaseDelay)
-		if got := first(); got != "n2" || len(p.held) > 0 {
-			t.Errorf("%s: at last: %s, held %v; want n2", node, got, p.held)
+		if got := first(); got != "n2" || len(p.deferred) > 0 {
+			t.Errorf("%s: at last: %s, deferred %v; want n2", node, got, p.deferred)
 		}
 	}
 }
@@ -225,14 +225,14 @@ func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
 					a.step()
 					a.whole = true
 				}
-				if len(a.held) != 1 {
-					t.Fatalf("held %v, want one shard", a.held)
+				if len(a.deferred) != 1 {
+					t.Fatalf("deferred %v, want one shard", a.deferred)
 				}
 				change(&a.published)
 				a.step()
 				steps := stepsWithin(a, time.Minute)
-				if steps > 1 || len(a.held) > 0 {
-					t.Errorf("%d steps in a minute, want at most one; held %v", steps, a.held)
+				if steps > 1 || len(a.deferred) > 0 {
+					t.Errorf("%d steps in a minute, want at most one; deferred %v", steps, a.deferred)
 				}
 				if got := a.orders[world.ShardID{Domain: "lan"}]; name == "nothing changes" && (len(got) == 0 || got[0] != "n2") {
 					t.Errorf("order %v, want that of the move", got)

@@ -43,11 +43,11 @@ type published struct {
 	awaiting map[world.Key]bool
 	// handovers are the planned moves of shards to this node.
 	handovers map[world.ShardID]world.Handover
-	// orders are the gateways of the shards as of the last call of desired. held are the shards whose published order
+	// orders are the gateways of the shards as of the last call of desired. deferred are the shards whose published order
 	// waits, until when.
-	orders map[world.ShardID][]string
-	held   map[world.ShardID]time.Time
-	now    func() time.Time
+	orders   map[world.ShardID][]string
+	deferred map[world.ShardID]time.Time
+	now      func() time.Time
 	// shards are the published shards, as of the last call of desired.
 	shards map[world.ShardID]bool
 	// unread are the Services whose plans could never be read, as of the last call of desired. What the zone has of them
@@ -72,7 +72,7 @@ type publishedPlan struct {
 func newPublished(clusterSubnets []netip.Prefix) published {
 	return published{clusterSubnets: clusterSubnets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
 		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
-		changed: map[string]world.Key{}, orders: map[world.ShardID][]string{}, held: map[world.ShardID]time.Time{},
+		changed: map[string]world.Key{}, orders: map[world.ShardID][]string{}, deferred: map[world.ShardID]time.Time{},
 		now: time.Now, whole: true}
 }
 
