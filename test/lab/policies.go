@@ -77,6 +77,10 @@ endpoints: [{addresses: [%[6]q], nodeName: %[7]s, conditions: {ready: true}}]
 	}, nil
 }
 
+// allowPriority is above the priorities that OVN-Kubernetes gives its policies for egress: where it serves
+// EgressServices, it has the same policy at 102.
+const allowPriority = "103"
+
 // EgressVia routes a pod's egress traffic through another node, as an EgressIP does (where, in addition, the address of
 // that node replaces that of the pod). The returned function reverts this.
 func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (func(context.Context) error, error) {
@@ -89,7 +93,7 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 		ip, cluster := family(addr), clusterSubnets()[i]
 		within := fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, cluster, ip, cluster)
 		out := fmt.Sprintf("%s.src == %s", ip, addr)
-		undo.do("lr-policy-del", clusterRouter, "102", within)
+		undo.do("lr-policy-del", clusterRouter, allowPriority, within)
 		undo.do("lr-policy-del", clusterRouter, "100", out)
 		undo.do("--if-exists", "--policy=src-ip", "lr-route-del", clusterRouter, cluster.String())
 		for _, z := range l.zones() {
@@ -98,7 +102,7 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 				hop = n.Transit[i].Addr().String()
 			}
 			var c nbctl
-			c.do("lr-policy-add", clusterRouter, "102", within, "allow")
+			c.do("lr-policy-add", clusterRouter, allowPriority, within, "allow")
 			c.do("lr-policy-add", clusterRouter, "100", out, "reroute", hop)
 			if l.state.Network.Zones() && z.has(n) {
 				// OVN drops what has no route before it applies policies, and the zone has routes for its own pods only.
