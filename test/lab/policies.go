@@ -95,7 +95,9 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 		out := fmt.Sprintf("%s.src == %s", ip, addr)
 		undo.do("lr-policy-del", clusterRouter, allowPriority, within)
 		undo.do("lr-policy-del", clusterRouter, "100", out)
-		undo.do("--if-exists", "--policy=src-ip", "lr-route-del", clusterRouter, cluster.String())
+		// OVN-Kubernetes may have the route of the whole network, too. It is shorter than those of the nodes' subnets.
+		source := netip.PrefixFrom(addr, cluster.Bits()+1).Masked().String()
+		undo.do("--if-exists", "--policy=src-ip", "lr-route-del", clusterRouter, source)
 		for _, z := range l.zones() {
 			hop := n.Join[i].Addr().String()
 			if !z.has(n) {
@@ -106,7 +108,7 @@ func (l *Lab) EgressVia(ctx context.Context, node string, pod []netip.Addr) (fun
 			c.do("lr-policy-add", clusterRouter, "100", out, "reroute", hop)
 			if l.state.Network.Zones() && z.has(n) {
 				// OVN drops what has no route before it applies policies, and the zone has routes for its own pods only.
-				c.do("--policy=src-ip", "lr-route-add", clusterRouter, cluster.String(), hop)
+				c.do("--policy=src-ip", "lr-route-add", clusterRouter, source, hop)
 			}
 			if _, err := l.zoneNB(ctx, z, c...); err != nil {
 				return nil, fmt.Errorf("egress of %v via %s: %w", pod, node, err)
