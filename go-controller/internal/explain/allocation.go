@@ -373,8 +373,12 @@ func (p *path) removeFromHost() string {
 	return "remove the address from that host, or " + p.anotherAddress()
 }
 
-// anotherAddress returns the command that requests another address for the Service.
+// anotherAddress returns the command that gets another address for the Service. None can be requested of a provider.
 func (p *path) anotherAddress() string {
+	if p.isExternal(p.servingPool()) {
+		return p.kubectl("delete service %s   # once the provider excludes the address; then create the Service again",
+			p.object.Name)
+	}
 	return p.kubectl("annotate service %s "+v1alpha1.AnnotationLoadBalancerIPs+"=ADDRESS --overwrite   # another one",
 		p.object.Name)
 }

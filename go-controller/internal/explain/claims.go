@@ -30,7 +30,8 @@ func (p *path) mendClaims(reason string) string {
 	case reason == v1alpha1.ReasonClaimUnusable: // not the claims of other addresses that the Service has
 		at := slices.IndexFunc(p.world.Pools, func(w *world.Pool) bool { return w.Name == pool.Name })
 		return printable.Command("kubectl -n %s delete ipaddressclaims.ipam.cluster.x-k8s.io %s   # created again; before, "+
-			"correct the provider's pool", p.objects.Home(), world.ClaimName(p.world.Pools[at], string(p.object.UID)))
+			"correct the provider's pool, or create a Service again that keeps the address",
+			p.objects.Home(), world.ClaimName(p.world.Pools[at], string(p.object.UID)))
 	}
 	return p.describeClaims()
 }

@@ -35,13 +35,19 @@ func (m *messages) add(reason Reason, message string) {
 	if message == "" {
 		return
 	}
-	if m.reason == "" {
+	// A family that the pools never have is no cause while the other one waits for its claim.
+	precedes := m.reason == ReasonFamilyUnavailable && reason.isAboutClaim()
+	if m.reason == "" || precedes {
 		m.reason = reason
 	}
 	m.waits = m.waits || reason.mayEnd()
 	// Both families may lack an address for one reason.
 	if m.length < maxMessages && (len(m.texts) == 0 || m.texts[len(m.texts)-1] != message) {
-		m.texts, m.length = append(m.texts, message), m.length+len(message)
+		at := len(m.texts)
+		if precedes {
+			at = 0
+		}
+		m.texts, m.length = slices.Insert(m.texts, at, message), m.length+len(message)
 	}
 }
 
@@ -285,7 +291,10 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs *messages) O
 			continue
 		}
 		addrs = append(addrs, a)
-		const keeps = "; the Service keeps it until it is recreated or requests another"
+		keeps := "; the Service keeps it until it is recreated or requests another"
+		if p := al.poolOf(a); p != nil && p.External != nil { // No address can be requested of a provider.
+			keeps = "; the Service keeps it until it is recreated"
+		}
 		if why := al.contested(a); why != "" {
 			msgs.add(ReasonAddressConflict, fmt.Sprintf("address %s is %s", a, why)+keeps)
 		} else if a == *had.of(f) && (al.ineligible[claim{a, service}] || al.unbacked(a)) {

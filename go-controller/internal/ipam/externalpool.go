@@ -229,6 +229,8 @@ func (al *allocator) claimed(p *pool, service int, name string) (netip.Addr, Rea
 	switch {
 	case c == nil && k.Refused[name] != "":
 		return none(ReasonClaimPending, "could not be created: "+k.Refused[name])
+	case c == nil && al.services[service].UID == "": // of `kubectl slb plan`: the name has the UID
+		return netip.Addr{}, ReasonClaimPending, "an IPAddressClaim in namespace " + k.Namespace + " will be created"
 	case c == nil:
 		return none(ReasonClaimPending, "is being created")
 	case c.Deleting:
@@ -328,10 +330,16 @@ func (st *state) keepClaims(w *world.Snapshot) {
 			continue
 		}
 		for _, service := range st.holders(a) {
-			name := world.ClaimName(p.Pool, st.services[service].UID)
+			uid := st.services[service].UID
+			name := world.ClaimName(p.Pool, uid)
 			keep(name)
 			c := st.claims.ByName[name]
 			backed[a] = backed[a] || c != nil && c.Addr == a
+			for _, own := range st.claims.byUID[uid] { // of an earlier spec.externalPool: the provider may restore the address
+				if own.Pool == p.Name && !own.Addr.IsValid() {
+					keep(own.Name)
+				}
+			}
 		}
 	}
 	for name, c := range st.claims.ByName {

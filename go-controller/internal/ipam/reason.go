@@ -44,3 +44,8 @@ const (
 	ReasonPartlyAllocated Reason = v1alpha1.ReasonPartlyAllocated
 	ReasonAddressRetained Reason = v1alpha1.ReasonAddressRetained
 )
+
+// isAboutClaim reports whether a Service waits for its IPAddressClaim, or for another answer to it.
+func (r Reason) isAboutClaim() bool {
+	return r == ReasonClaimPending || r == ReasonClaimRefused || r == ReasonClaimUnusable
+}
