@@ -127,7 +127,7 @@ func New(cfg Config) (*Controller, error) {
 		})
 	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
-	c.pools = kube.NewObjectWriter("IPAddressPool", cfg.Clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
+	c.pools = kube.NewPoolWriter(cfg.Clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
 	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
 	c.probeWriter = kube.NewProbeWriter(cfg.Kube, c.facts)
 	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)

@@ -8,16 +8,24 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// objectPause is the minimum time between two status writes of one object.
-const objectPause = time.Second
+const (
+	// objectPause is the minimum time between two status writes of one object.
+	objectPause = time.Second
+	// poolBurst writes of a pool can follow each other with that pause, further ones with poolPause: its counts change
+	// whenever a tenant creates or deletes a Service.
+	poolBurst = 10
+	poolPause = 10 * time.Second
+)
 
 // StatusUpdater writes the status of one kind.
 type StatusUpdater[T object] interface {
@@ -32,11 +40,14 @@ type ObjectWriter[T object] struct {
 	wrote   Wrote
 	onWrite WriteObserver[T]
 	queue   workqueue.TypedDelayingInterface[string]
+	// newLimit returns a further limit for an object; nil for none.
+	newLimit func() *rate.Limiter
 
-	mu   sync.Mutex
-	want map[string]status.Merge[T]
-	last map[string]time.Time
-	mine map[string]written[T]
+	mu     sync.Mutex
+	want   map[string]status.Merge[T]
+	last   map[string]time.Time
+	limits map[string]*rate.Limiter
+	mine   map[string]written[T]
 }
 
 // written is the response of the API server to a write that the informer has not shown yet.
@@ -64,8 +75,18 @@ func NewObjectWriter[T object](
 		queue:   workqueue.NewTypedDelayingQueue[string](),
 		want:    map[string]status.Merge[T]{},
 		last:    map[string]time.Time{},
+		limits:  map[string]*rate.Limiter{},
 		mine:    map[string]written[T]{},
 	}
+}
+
+// NewPoolWriter returns a writer for pools.
+func NewPoolWriter(client StatusUpdater[*v1alpha1.IPAddressPool],
+	read func(name string) (*v1alpha1.IPAddressPool, bool), wrote Wrote,
+	onWrite WriteObserver[*v1alpha1.IPAddressPool]) *ObjectWriter[*v1alpha1.IPAddressPool] {
+	w := NewObjectWriter("IPAddressPool", client, read, wrote, onWrite)
+	w.newLimit = func() *rate.Limiter { return rate.NewLimiter(rate.Every(poolPause), poolBurst) }
+	return w
 }
 
 // Set replaces all desired statuses.
@@ -73,6 +94,7 @@ func (w *ObjectWriter[T]) Set(want map[string]status.Merge[T]) {
 	w.mu.Lock()
 	w.want = want
 	maps.DeleteFunc(w.last, func(name string, _ time.Time) bool { return want[name] == nil })
+	maps.DeleteFunc(w.limits, func(name string, _ *rate.Limiter) bool { return want[name] == nil })
 	maps.DeleteFunc(w.mine, func(name string, _ written[T]) bool { return want[name] == nil })
 	w.mu.Unlock()
 	for name := range want {
@@ -114,6 +136,9 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if pause := last.Add(objectPause).Sub(now); pause > 0 {
 		return pause
 	}
+	if pause := w.reserve(name, now); pause > 0 {
+		return pause
+	}
 	sending, cancel := context.WithTimeout(ctx, sendTimeout) // a write that hangs must not block those of other objects
 	defer cancel()
 	got, err := w.client.UpdateStatus(sending, next, metav1.UpdateOptions{})
@@ -139,6 +164,24 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 		klog.ErrorS(err, "Failed to write status", "kind", w.kind, "name", name)
 	}
 	return objectPause
+}
+
+// reserve takes a write from the limit of an object, or returns the time until there is one to take.
+func (w *ObjectWriter[T]) reserve(name string, now time.Time) time.Duration {
+	if w.newLimit == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limits[name] == nil {
+		w.limits[name] = w.newLimit()
+	}
+	r := w.limits[name].ReserveN(now, 1)
+	pause := r.DelayFrom(now)
+	if pause > 0 {
+		r.CancelAt(now)
+	}
+	return pause
 }
 
 // newest returns our own last write for as long as the informer shows the object that it replaced. Compared with the

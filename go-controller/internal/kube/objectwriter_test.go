@@ -69,6 +69,33 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 	})
 }
 
+// Whoever creates and deletes Services changes the counts of a pool as often. That costs few writes, and the last state
+// is written.
+func TestPoolsAreWrittenSeldomWhileTheyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		w := NewPoolWriter(s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+
+		const minutes, changes = 5, 1200
+		for i := range int64(changes) {
+			w.Set(inUse(ipam.PoolUsage{Assigned4: i, Available4: changes - i}))
+			<-time.After(minutes * time.Minute / changes)
+		}
+		<-time.After(poolPause)
+		synctest.Wait()
+		if most := poolBurst + int(minutes*time.Minute/poolPause) + 1; s.writes > most ||
+			s.pool.Status.AssignedIPv4 != changes-1 {
+			t.Errorf("%d writes, the last reports %d; want %d at most and %d", s.writes, s.pool.Status.AssignedIPv4, most,
+				changes-1)
+		}
+		cancel()
+		<-done
+	})
+}
+
 // lagging returns the state of the store before its last write until it catches up, as an informer does.
 type lagging struct {
 	poolStore
