@@ -36,6 +36,22 @@ func (p *path) mendClaims(reason string) string {
 	return p.describeClaims()
 }
 
+// mendClaimOf returns the command against the reason why the first Service whose condition has it gets no address from a
+// pool; empty if there is no such Service.
+func (p *path) mendClaimOf(pool, reason string) string {
+	for _, s := range sorted(p.objects.Services) {
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+		key := world.Key{Namespace: s.Namespace, Name: s.Name}
+		if c == nil || c.Reason != reason || p.serviceOf(key) == nil {
+			continue
+		}
+		if of := p.to(Question{Service: key, Now: p.Now}); of.servingPool() == pool {
+			return of.mendClaims(reason)
+		}
+	}
+	return ""
+}
+
 // describeClaims returns the command that shows what a provider says about the claims of the Service.
 func (p *path) describeClaims() string {
 	return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io -l "+v1alpha1.LabelServiceUID+

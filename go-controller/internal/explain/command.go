@@ -152,6 +152,9 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	case v1alpha1.ReasonNoClaims:
 		return claimKinds
 	case v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
+		if command := p.mendClaimOf(name, c.Reason); command != "" {
+			return command
+		}
 		return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io", p.objects.Home())
 	case v1alpha1.ReasonSecretNotFound:
 		if peer := objects.Named(p.objects.Peers, name); peer != nil {
