@@ -107,7 +107,8 @@ func runWith(t *testing.T, config, command string) (string, error) {
 func TestUndrainNamesWhatEnds(t *testing.T) {
 	for node, want := range map[string]string{
 		`{"metadata":{"name":"n1"}}`: "node n1 does not drain: it had no annotation slb.k8s.ovn.org/drain\n",
-		`{"metadata":{"name":"n1","annotations":{"slb.k8s.ovn.org/drain":"kernel"}}}`: "node n1 no longer drains\n",
+		`{"metadata":{"name":"n1","annotations":{"slb.k8s.ovn.org/drain":"kernel"}}}`: "node n1 no longer drains; " +
+			"shards that have left it return only if their L2Domain sets failover.preempt\n",
 		`{"metadata":{"name":"n1","annotations":{"slb.k8s.ovn.org/drain":"kernel"}},"spec":{"unschedulable":true,` +
 			`"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`: "node n1 still drains: taint " +
 			"ToBeDeletedByClusterAutoscaler:NoSchedule\n",

@@ -320,7 +320,8 @@ func (o *drainOptions) undrain(c *cli.Context, name string) error {
 	case !had:
 		fmt.Fprintf(c.App.Writer, "node %s does not drain: it had no annotation %s\n", name, v1alpha1.AnnotationDrain)
 	default:
-		fmt.Fprintf(c.App.Writer, "node %s no longer drains\n", name)
+		fmt.Fprintf(c.App.Writer, "node %s no longer drains; shards that have left it return only if "+
+			"their L2Domain sets failover.preempt\n", name)
 	}
 	return nil
 }

@@ -194,6 +194,9 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 				f.Command = v.mend(d, shown)
 			case f.Reason == v1alpha1.ReasonNoGateway:
 				f.Command = selectGateways(d)
+			case f.Reason == v1alpha1.ReasonTooFewGateways && len(d.Status.ExcludedNodes) > 0 && isNoMember(nearest(d)):
+				shown = nearest(d)
+				f.Command = v.mend(d, shown)
 			}
 			// In these cases the finding of the Node says so.
 			return f, (f.Reason != v1alpha1.ReasonTooFewGateways || !v.lacksDead(d)) &&
@@ -227,6 +230,12 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)
+}
+
+// isNoMember reports whether an excluded node on the segment is none of the gateways: the condition Ready names why.
+func isNoMember(n *v1alpha1.ExcludedNode) bool {
+	return slices.Contains([]string{v1alpha1.ExcludedNoGuard, v1alpha1.ExcludedNoAgent, v1alpha1.ExcludedPortMissing,
+		v1alpha1.ExcludedNoChassis}, n.Reason)
 }
 
 // saysNode reports whether the finding of a Node, whose tunnels are down, has the fault that excludes it from a domain.

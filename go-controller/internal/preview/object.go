@@ -101,7 +101,7 @@ func portsOf(s *corev1.Service) string {
 	return strings.Join(list, " and ")
 }
 
-// compareUnfollowed returns the Services of which the edit changes such fields, and those that it deletes.
+// compareUnfollowed returns the Services of which the edit changes such fields, and those that it creates or deletes.
 func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 	was := map[types.NamespacedName]*corev1.Service{}
 	for _, s := range before {
@@ -117,7 +117,11 @@ func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 		key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 		old := was[key]
 		delete(was, key)
-		if old == nil || old == s || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		switch {
+		case old == s || s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+			continue
+		case old == nil:
+			list = append(list, ObjectEdit{Object: "Service " + s.Namespace + "/" + s.Name, Action: Created})
 			continue
 		}
 		if changed := manifest.Changed(of(old), of(s)); len(changed) > 0 {
