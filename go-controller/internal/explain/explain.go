@@ -52,6 +52,7 @@ const (
 	LinkDataplane = "dataplane"
 	LinkClients   = "clients"
 	LinkEndpoints = "endpoints"
+	LinkEgress    = "egress"
 	LinkBGP       = "bgp"
 	LinkProbe     = "probe"
 )
@@ -239,6 +240,7 @@ func (p *path) follow() {
 	p.addDataplane()
 	p.addClients()
 	p.addEndpoints()
+	p.addEgress()
 	if p.unread("nodes", "endpointslices", "bgppeers", "bgpadvertisements", "bgpnodestatuses", "bfdprofiles",
 		"communities") {
 		p.addUnreadBGP()

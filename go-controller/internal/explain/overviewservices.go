@@ -136,6 +136,8 @@ func conditionOf(s *corev1.Service) (*metav1.Condition, State) {
 		return announced, stateOf(announced)
 	case allocated != nil && weakAllocation(allocated):
 		return allocated, Warning
+	case announced.Reason == v1alpha1.ReasonEgressUnserved:
+		return announced, Warning
 	}
 	return nil, OK
 }

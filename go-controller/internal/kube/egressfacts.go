@@ -46,14 +46,14 @@ func (f *Facts) setEgress(old, now *unstructured.Unstructured) {
 	of := cmp.Or(now, old)
 	key := world.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
 	f.replaceFact(func() bool {
-		was, host := f.egress[key], ""
+		was, had := f.egress[key]
+		host, has := "", false
 		if now != nil {
-			host = convert.EgressHost(now)
+			host, has = convert.EgressHost(now)
 		}
-		f.egress[key] = host
-		if host == "" {
-			delete(f.egress, key)
+		if delete(f.egress, key); has {
+			f.egress[key] = host
 		}
-		return was != host
+		return was != host || had != has
 	})
 }

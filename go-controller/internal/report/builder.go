@@ -305,6 +305,9 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 	}
 	egress := v.egressOf(key)
 	message += egress.text(key)
+	if egress != (egressState{}) && reason == v1alpha1.ReasonAnnounced {
+		reason = v1alpha1.ReasonEgressUnserved
+	}
 	if !served {
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so connections are rejected; " + message}

@@ -13,7 +13,9 @@ import (
 // egressState is why replies do not arrive to connections that the pods of a Service open from one of its addresses on
 // a node (EgressService of OVN-Kubernetes). The zero value means that they do, or that there are none.
 type egressState struct {
-	node string
+	// unassigned is set if OVN-Kubernetes has selected no node: pods use the addresses of their own nodes.
+	unassigned bool
+	node       string
 	// in is the address, its L2Domain and the cause.
 	in      place.Placement
 	problem decide.EgressProblem
@@ -24,9 +26,9 @@ type egressState struct {
 
 // egressOf returns the state of a Service: that of its first address at layer 2 that has a problem.
 func (v *Builder) egressOf(key world.Key) egressState {
-	node := v.World.EgressHosts[key]
+	node, has := v.World.EgressHosts[key]
 	if node == "" {
-		return egressState{}
+		return egressState{unassigned: has}
 	}
 	for _, placement := range v.Placements.Services[key] {
 		e, ok := v.Egress[placement.Addr]
@@ -43,10 +45,15 @@ func (v *Builder) egressOf(key world.Key) egressState {
 
 // text returns the end of a message that reports the state, with a remedy.
 func (s *egressState) text(key world.Key) string {
-	if s.node == "" {
+	switch {
+	case s.unassigned:
+		return "; the pods open connections from the addresses of their nodes, because OVN-Kubernetes has selected no node " +
+			"for the EgressService (status.host): spec.nodeSelector must match a Node that is ready"
+	case s.node == "":
 		return ""
 	}
-	why, remedy := "", "limit spec.nodeSelector of the EgressService to nodes of the segment"
+	why, remedy := "", "limit spec.nodeSelector of the EgressService to nodes whose own gateway (br-ex) is on the "+
+		"segment, if there are any"
 	switch s.problem {
 	case decide.EgressNodeUnknown:
 		why = "the node does not exist"

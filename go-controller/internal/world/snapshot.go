@@ -20,7 +20,8 @@ type Snapshot struct {
 	// Changed are the changes of Services since the last snapshot that no amendment has taken.
 	Changed map[Key]Change
 	// EgressHosts are the nodes whose hosts translate connections that pods of a Service open, to the Service's address
-	// (EgressService of OVN-Kubernetes with sourceIPBy: LoadBalancerIP). There need be no Node of that name.
+	// (EgressService of OVN-Kubernetes with sourceIPBy: LoadBalancerIP). There need be no Node of that name. It is empty
+	// while OVN-Kubernetes has selected none.
 	EgressHosts map[Key]string
 	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
 	// addresses on the default network, which EndpointSlices have, take no traffic of Services.

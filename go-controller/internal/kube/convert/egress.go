@@ -17,15 +17,16 @@ func EgressServices() schema.GroupVersionResource {
 const sourceIPByLoadBalancer = "LoadBalancerIP"
 
 // EgressHost returns the node whose host translates the connections of the pods of an EgressService to the address of
-// its Service, which has the same name; empty if there is none.
+// its Service, which has the same name. It is empty if OVN-Kubernetes has selected none. translates reports whether a
+// host is to do so.
 //
 // Only OVN-Kubernetes' control plane writes the status. It marks the node with a label as well, which is not read: a
 // kubelet can write it to its own Node.
-func EgressHost(u *unstructured.Unstructured) string {
+func EgressHost(u *unstructured.Unstructured) (host string, translates bool) {
 	by, _, _ := unstructured.NestedString(u.Object, "spec", "sourceIPBy")
-	host, _, _ := unstructured.NestedString(u.Object, "status", "host")
+	host, _, _ = unstructured.NestedString(u.Object, "status", "host")
 	if by != sourceIPByLoadBalancer {
-		return ""
+		return "", false
 	}
-	return Truncate(host, maxForeignText)
+	return Truncate(host, maxForeignText), true
 }

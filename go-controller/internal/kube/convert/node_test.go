@@ -27,17 +27,20 @@ func TestGatewayMACIsThatOfOneHost(t *testing.T) {
 }
 
 func TestEgressHost(t *testing.T) {
-	for _, test := range []struct{ by, host, want string }{
-		{"LoadBalancerIP", "n2", "n2"}, {"LoadBalancerIP", "", ""}, {"Network", "ALL", ""}, {"Network", "n2", ""},
-		{"", "n2", ""},
+	for _, test := range []struct {
+		by, host, want string
+		translates     bool
+	}{
+		{"LoadBalancerIP", "n2", "n2", true}, {"LoadBalancerIP", "", "", true}, {"Network", "ALL", "", false},
+		{"Network", "n2", "", false}, {"", "n2", "", false},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"spec": map[string]any{"sourceIPBy": test.by}, "status": map[string]any{"host": test.host}}}
-		if got := EgressHost(u); got != test.want {
-			t.Errorf("%+v: %q", test, got)
+		if got, translates := EgressHost(u); got != test.want || translates != test.translates {
+			t.Errorf("%+v: %q, %t", test, got, translates)
 		}
 	}
-	if got := EgressHost(&unstructured.Unstructured{Object: map[string]any{"status": "n2"}}); got != "" {
+	if got, translates := EgressHost(&unstructured.Unstructured{Object: map[string]any{"status": "n2"}}); translates {
 		t.Errorf("without a spec: %q", got)
 	}
 }

@@ -82,6 +82,9 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 		}
 		o.EditedSecrets[cmp.Or(u.GetNamespace(), namespace)+"/"+u.GetName()] = true
 		return nil
+	case group == "k8s.ovn.org" && u.GetKind() == "EgressService":
+		ignore("OVN-Kubernetes selects its node (status.host) only once it is applied; explain shows what follows")
+		return nil
 	case !known:
 		ignore("no decision depends on this kind")
 		return nil

@@ -140,6 +140,9 @@ const (
 	// ReasonNoSession (False): addresses that are announced only by BGP are advertised by no node: no selected node has
 	// an established session. Also a reason of BGPPeers (Ready=False).
 	ReasonNoSession = "NoSession"
+	// ReasonEgressUnserved (True): the address is reachable, but connections that the pods open from it (EgressService of
+	// OVN-Kubernetes with sourceIPBy: LoadBalancerIP) get no replies by layer 2, or are not opened from it.
+	ReasonEgressUnserved = "EgressUnserved"
 	// ReasonNoEndpoints (False): no endpoint of the Service is ready, or gateways reach none because OVN's tunnels between
 	// nodes are down.
 	ReasonNoEndpoints = "NoEndpoints"
