@@ -66,7 +66,7 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 		}
 	}
 	for a, is := range p.requests {
-		if _, answered := out.Conflicts[a]; is.suspect && !answered && !(is.unread && w.Announced[a]) {
+		if _, answered := out.Conflicts[a]; is.suspect && !answered && (!is.unread || !w.Announced[a]) {
 			out.Conflicts[a] = world.Conflict{}
 		}
 	}

@@ -124,7 +124,7 @@ func (st *State) withholdUnprobed(d *Decision) map[netip.Addr]place.Withheld {
 					p.keepAnnounced(d, a, last)
 				}
 				continue
-			case (last.unread || !was && !carried[a]) && d.World.Announced == nil && mayBeAnnounced(s, a):
+			case isUnread(d, s, a, last, was || carried[a]):
 				p.requests[a] = probe{unread: true, suspect: last.suspect || s.Contested}
 				withheld[a] = place.Withheld{Reason: place.ReasonProbing}
 				continue
@@ -136,12 +136,7 @@ func (st *State) withholdUnprobed(d *Decision) map[netip.Addr]place.Withheld {
 				continue
 			}
 			is, why := p.evaluate(d, a, last)
-			if is.guard != "" {
-				p.requests[a] = is
-			}
-			if why.Reason == place.ReasonProbing {
-				p.withheld[s.Key] = s
-			}
+			p.record(s, a, is, why)
 			if _, again := withheld[a]; why.Reason != "" && !again {
 				withheld[a] = why
 				order = append(order, unprobed{a, s.Key.Namespace})
@@ -153,9 +148,21 @@ func (st *State) withholdUnprobed(d *Decision) map[netip.Addr]place.Withheld {
 	return withheld
 }
 
-// mayBeAnnounced reports whether, by its status, a Service had an address before this process started.
-func mayBeAnnounced(s *world.Service, a netip.Addr) bool {
-	return slices.Contains(s.Assigned, a) || slices.Contains(s.HeldExternalIPs, a)
+// record records the probe of an address of a Service and whether it is withheld for that.
+func (p *probing) record(s *world.Service, a netip.Addr, is probe, why place.Withheld) {
+	if is.guard != "" {
+		p.requests[a] = is
+	}
+	if why.Reason == place.ReasonProbing {
+		p.withheld[s.Key] = s
+	}
+}
+
+// isUnread reports whether the databases, which show whether an address of a Service is announced, have not been read.
+// By its status, the Service had the address before this process started. known is set if this process knows more.
+func isUnread(d *Decision, s *world.Service, a netip.Addr, last probe, known bool) bool {
+	return d.World.Announced == nil && (last.unread || !known) &&
+		(slices.Contains(s.Assigned, a) || slices.Contains(s.HeldExternalIPs, a))
 }
 
 // guarded returns the nodes with a guard, by name.

@@ -91,14 +91,18 @@ func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	return ask, again
 }
 
-// asked records a probe. If it could not be sent, or its answer may be lost, silence means nothing: it does not count,
-// and is repeated when the next one is due.
-func (q *addressProbe) asked(now time.Time, counts bool) {
+// asked records a probe. If it could not be sent, or its answer may be lost because reading was paused, silence means
+// nothing: it does not count, and is repeated when the next one is due. While hosts flood the segment, that is later,
+// so that they cause no broadcasts.
+func (q *addressProbe) asked(now time.Time, sent, paused bool) {
 	switch {
-	case counts:
+	case sent && !paused:
 		q.unanswered, q.checked = q.unanswered+1, now
 	case now.Sub(q.checked) >= maxUnprobed:
 		q.found = convert.ConflictReport{}
+	}
+	if paused {
+		q.next = now.Add(conflictProbeInterval)
 	}
 }
 

@@ -24,7 +24,7 @@ func simulate(q addressProbes, from, until time.Duration, host func(time.Duratio
 		for _, a := range ask {
 			asked++
 			sent := !slices.Contains(unsent, a)
-			q[a].asked(start.Add(at), sent)
+			q[a].asked(start.Add(at), sent, false)
 			if mac := host(at); mac != "" && sent {
 				q.receive(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
 			}
@@ -92,6 +92,24 @@ func TestAnswersOfOtherSegmentsAreIgnored(t *testing.T) {
 	}
 }
 
+// While answers may be lost, an address is not free, and probes are not more frequent than of one that a host has.
+func TestProbesWhileReadingIsPaused(t *testing.T) {
+	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
+	q := addressProbes{}
+	q.setRequests(start, []world.ProbeRequest{{ID: "1-1", Network: "provider", Addresses: []netip.Addr{a}}}, nil)
+	asked := 0
+	for at := time.Duration(0); at < 10*time.Second; at += 50 * time.Millisecond {
+		ask, _ := q.due(start.Add(at))
+		for _, a := range ask {
+			asked++
+			q[a].asked(start.Add(at), true, true)
+		}
+	}
+	if done := q.probed(); asked != 10 || len(done) > 0 {
+		t.Errorf("%d probes in 10 s, and %v are done", asked, done)
+	}
+}
+
 // An answer counts for the current request. Answers of our own router are ignored. A host that answered a request of
 // another controller still has the address.
 func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {
@@ -127,7 +145,7 @@ func TestRepeatedAnswersAreIrrelevant(t *testing.T) {
 	if !q.receive(start, here, reply) {
 		t.Error("the first reply is irrelevant")
 	}
-	q[a].asked(start, true)
+	q[a].asked(start, true, false)
 	if q.receive(start, here, reply) || q[a].unanswered != 0 {
 		t.Error("a repeated reply is relevant, or does not answer the probe")
 	}

@@ -64,7 +64,7 @@ func (i *addressProber) run(ctx context.Context) {
 		for _, a := range ask {
 			q := i.probes[a]
 			sent, paused := i.probe(ctx, a, q.network, q.vlan)
-			q.asked(time.Now(), sent && !paused)
+			q.asked(time.Now(), sent, paused)
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))

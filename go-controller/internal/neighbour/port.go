@@ -123,7 +123,8 @@ func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
 	return nil
 }
 
-// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close. Only one goroutine may call it.
+// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close. Only one goroutine may call
+// it.
 func (p *Port) Receive() (Answer, error) {
 	for {
 		var n, controls int
