@@ -36,8 +36,8 @@ func (p *path) mendClaims(reason string) string {
 	return p.describeClaims()
 }
 
-// mendClaimOf returns the command against the reason why the first Service whose condition has it gets no address from a
-// pool; empty if there is no such Service.
+// mendClaimOf returns the command against the reason why a Service gets no address from a pool: the first one whose
+// condition has it; empty if there is none.
 func (p *path) mendClaimOf(pool, reason string) string {
 	for _, s := range sorted(p.objects.Services) {
 		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)

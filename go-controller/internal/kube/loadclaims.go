@@ -20,8 +20,8 @@ import (
 )
 
 // LoadClaims adds the IPAddressClaims of external pools to objects that LoadObjects has read, in the newest version of
-// Cluster API's contract that the API server has. Without the kinds, it adds which are missing. If the user must not list them,
-// objects.UnreadClaims is added to Unread.
+// Cluster API's contract that the API server has. Without the kinds, it adds which are missing. If the user must not
+// list them, objects.UnreadClaims is added to Unread.
 func LoadClaims(ctx context.Context, ours *Clients, o *objects.Objects) error {
 	var missing []string
 	list := func(versions []schema.GroupVersionResource, label string) ([]*unstructured.Unstructured, error) {
