@@ -146,6 +146,7 @@ func (e *Events) Run(ctx context.Context, sink record.EventSink, busy func() boo
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "ovnkube-slb"})
 	ticker := time.NewTicker(eventPause)
 	defer ticker.Stop()
+	var limit eventLimit
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,17 +158,25 @@ func (e *Events) Run(ctx context.Context, sink record.EventSink, busy func() boo
 			n = eventBurstBusy
 		}
 		// The broadcaster has a queue in which namespaces don't take turns. If the API server is slow, Events wait here.
-		for _, t := range e.queue.take(max(0, n-int(e.unwritten.Load()))) {
+		n = max(0, n-int(e.unwritten.Load()))
+		now := time.Now()
+		batch := limit.due(now, n)
+		for _, t := range e.queue.take(n - len(batch)) {
+			if limit.admit(now, t) {
+				batch = append(batch, t)
+			}
+		}
+		for _, t := range batch {
 			e.unwritten.Add(1)
 			recorder.Event(t.about, t.kind, t.reason, t.message)
 		}
 	}
 }
 
-// correlator counts the Events that the broadcaster begins to write: it asks for the key of each one first. Those about
-// one object are limited, as they are by default.
+// correlator counts the Events that the broadcaster begins to write: it asks for the key of each one first. Its limit
+// of those about one object, which drops the others, is above ours.
 func (e *Events) correlator() record.CorrelatorOptions {
-	return record.CorrelatorOptions{SpamKeyFunc: func(event *corev1.Event) string {
+	return record.CorrelatorOptions{BurstSize: limitBurst + 1, SpamKeyFunc: func(event *corev1.Event) string {
 		e.unwritten.Add(-1)
 		about := event.InvolvedObject
 		return strings.Join([]string{about.Kind, about.Namespace, about.Name, string(about.UID), event.Type}, "/")
