@@ -180,8 +180,8 @@ func (p *path) mendFault(node string, f world.Fault) string {
 			"kubectl delete pods -A --field-selector spec.nodeName=%s -l app=ovs-node", node, node)
 	case world.FaultOVNController:
 		return p.restartNode(node)
-	case world.FaultUnwritable:
-		_, command, _ := p.mendChange(node, f.Message)
+	case world.FaultUnwritable, world.FaultNorthd:
+		_, command, _ := p.mendChange(node, f.Kind == world.FaultNorthd)
 		return command
 	case world.FaultAgent: // The databases are those of the node, with interconnect.
 		return printable.Command("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # those of OVN-Kubernetes",

@@ -30,7 +30,8 @@ func (p *path) addDataplane() {
 	}
 	if c := p.verdict(v1alpha1.ReasonDatabaseUnreachable); c != nil {
 		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Message: c.Message}
-		p.addUnchangeable(&link, p.unwritableGateway())
+		name, northd := p.unwritableGateway()
+		p.addUnchangeable(&link, name, northd)
 		p.add(link)
 		return
 	}
@@ -49,7 +50,8 @@ func (p *path) addDataplane() {
 		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.mendRows(c.Reason)}
 		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
-			p.addUnchangeable(&link, p.unwritableGateway())
+			name, _ := p.unwritableGateway()
+			p.addUnchangeable(&link, name, true)
 		}
 		p.add(link)
 		return
@@ -62,24 +64,24 @@ func (p *path) addDataplane() {
 	p.add(p.programmed(object))
 }
 
-// addUnchangeable adds why the databases that a message is about can't be changed: the northbound database or, with
-// interconnect, ovn-northd, without which changes never take effect.
-func (p *path) addUnchangeable(link *Link, node string) {
+// addUnchangeable adds why the databases that a message is about can't be changed: the northbound database, or
+// ovn-northd, without which changes never take effect.
+func (p *path) addUnchangeable(link *Link, node string, northd bool) {
 	var s *stopped
-	if link.Reason, link.Command, s = p.mendChange(node, link.Message); s != nil {
+	if link.Reason, link.Command, s = p.mendChange(node, northd); s != nil {
 		link.Message += "; " + s.String()
 	}
 }
 
-// unwritableGateway returns the first active gateway of the addresses whose zone can't be changed; empty if there is
-// none, as without interconnect.
-func (p *path) unwritableGateway() string {
+// unwritableGateway returns the first active gateway of the addresses whose zone can't be changed, and whether
+// ovn-northd is why; empty if there is none, as without interconnect.
+func (p *path) unwritableGateway() (name string, northd bool) {
 	for _, n := range p.gateways() {
 		if p.hasAgents() && n.Agent != nil && n.Agent.Unwritable != "" {
-			return n.Name
+			return n.Name, n.Agent.Northd
 		}
 	}
-	return ""
+	return "", false
 }
 
 // programmed returns the link for rows about which no condition complains.
@@ -111,11 +113,11 @@ func (p *path) programmed(object string) Link {
 
 // addUnwritable adds a gateway whose zone can't be changed.
 func (p *path) addUnwritable(link *Link) {
-	if name := p.unwritableGateway(); name != "" {
+	if name, northd := p.unwritableGateway(); name != "" {
 		link.State = Warning
 		n := p.objects.Node(objects.Named(p.objects.Nodes, name), p.Now)
 		link.Message = fmt.Sprintf("node %s applies no changes: %s; OVN keeps what it has", name, n.Agent.Unwritable)
-		p.addUnchangeable(link, name)
+		p.addUnchangeable(link, name, northd)
 	}
 }
 

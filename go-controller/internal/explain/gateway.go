@@ -175,7 +175,7 @@ func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 			return
 		}
 	}
-	_, command, _ := p.mendChange("", "ovn-northd")
+	_, command, _ := p.mendChange("", true)
 	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, "+
 		"although no guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
 		command)

@@ -52,7 +52,7 @@ func (v *overview) addNodes() {
 		}
 		is := v.objects.Node(n, v.Now)
 		if v.hasAgents() && is.Agent != nil && is.Agent.Unwritable != "" {
-			reason, command, _ := v.mendChange(l.Name, is.Agent.Unwritable)
+			reason, command, _ := v.mendChange(l.Name, is.Agent.Northd)
 			add(l.Name, reason, is.Agent.Unwritable, command)
 		}
 	}

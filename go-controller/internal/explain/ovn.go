@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -59,12 +58,12 @@ func (p *path) stopped(node string, containers ...string) *stopped {
 	return found
 }
 
-// mendChange returns the reason and the command against what does not pass changes on to OVN: ovn-northd or, if a
-// message does not name it, the northbound database. It is on a node, with interconnect, or the cluster's if the name
+// mendChange returns the reason and the command against what does not pass changes on to OVN: ovn-northd, or the
+// northbound database. It is on a node, with interconnect, or the cluster's if the name
 // is empty. All that finds it has the command from here, with the container that does not work, nil if none is known.
-func (p *path) mendChange(node, message string) (reason, command string, s *stopped) {
+func (p *path) mendChange(node string, northd bool) (reason, command string, s *stopped) {
 	program, containers, reason := "the northbound database", northboundNames(), v1alpha1.ReasonDatabaseUnreachable
-	if strings.Contains(message, "ovn-northd") {
+	if northd {
 		program, containers, reason = "ovn-northd", northdNames(), ReasonNorthdStopped
 	}
 	if s = p.stopped(node, containers...); s != nil {

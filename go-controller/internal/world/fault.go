@@ -23,10 +23,11 @@ const (
 )
 
 // The faults that follow from reports of agents: one can't observe its zone or does not answer, or can't change its
-// zone.
+// zone because of the northbound database or of ovn-northd.
 const (
 	FaultAgent      FaultKind = "agent"
 	FaultUnwritable FaultKind = "unwritable"
+	FaultNorthd     FaultKind = "northd"
 )
 
 // EveryNetwork is the key in Node.Faults for all physical networks of a node.

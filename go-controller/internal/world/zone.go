@@ -99,8 +99,10 @@ type ZoneAgent struct {
 	// Problem is why the zone can't serve, for example because its southbound database is away, or empty if it can.
 	Problem string
 	// Unwritable is why the zone can't be changed, for example because its northbound database is away, or empty if it
-	// can. OVN forwards with the rows that it has. In particular, the gateway keeps its shards.
+	// can. OVN forwards with the rows that it has. In particular, the gateway keeps its shards. Northd is set if that is
+	// ovn-northd, and not the database.
 	Unwritable string
+	Northd     bool
 	// NoOverlay means that the zone has no transit switch, so that OVN reaches no other node.
 	NoOverlay bool
 	// Silent means that the report has expired. It still counts: what the agent programmed is still there, and an
@@ -113,7 +115,7 @@ func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Problem == o.Problem && a.Unwritable == o.Unwritable &&
+	return a.Problem == o.Problem && a.Unwritable == o.Unwritable && a.Northd == o.Northd &&
 		a.NoOverlay == o.NoOverlay && a.Silent == o.Silent &&
 		(a.Bridges == nil) == (o.Bridges == nil) && maps.Equal(a.Bridges, o.Bridges) &&
 		maps.EqualFunc(a.Claims, o.Claims, time.Time.Equal) && maps.Equal(a.Contested, o.Contested) &&
@@ -137,7 +139,9 @@ func (n *Node) WithAgentFault() *Node {
 	case n.Agent.Problem != "":
 		fault = Fault{Kind: FaultAgent, Message: n.Agent.Problem}
 	case fault.Message == "" && n.Agent.Unwritable != "":
-		fault = Fault{Kind: FaultUnwritable, Message: n.Agent.Unwritable}
+		if fault = (Fault{Kind: FaultUnwritable, Message: n.Agent.Unwritable}); n.Agent.Northd {
+			fault.Kind = FaultNorthd
+		}
 	}
 	if fault.Message == "" {
 		return n

@@ -133,7 +133,7 @@ func stands(n *world.Node) bool {
 		return false
 	}
 	for _, fault := range n.Faults {
-		if fault.Kind != world.FaultUnwritable {
+		if fault.Kind != world.FaultUnwritable && fault.Kind != world.FaultNorthd {
 			return false
 		}
 	}

@@ -24,6 +24,7 @@ type zoneReport struct {
 	Misplaced  []netip.Addr         `json:"misplaced,omitempty"`
 	Problem    string               `json:"problem,omitempty"`
 	Unwritable string               `json:"unwritable,omitempty"`
+	Northd     bool                 `json:"northd,omitempty"` // the cause of Unwritable
 	NoOverlay  bool                 `json:"noOverlay,omitempty"`
 	Started    time.Time            `json:"started,omitzero"`
 }
@@ -34,7 +35,7 @@ const maxMisplaced = 1000
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
 	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
-		Unwritable: a.Unwritable, NoOverlay: a.NoOverlay, Started: a.Started, Failed: map[string]string{}}
+		Unwritable: a.Unwritable, Northd: a.Northd, NoOverlay: a.NoOverlay, Started: a.Started, Failed: map[string]string{}}
 	for id, since := range a.Claims {
 		r.Claims[id.Name()] = since
 	}
@@ -64,7 +65,7 @@ func readZone(text string) *world.ZoneAgent {
 	maps.DeleteFunc(r.Bridges, func(network, _ string) bool { return len(network) > maxForeignText })
 	truncateValues(r.Failed)
 	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Truncate(r.Problem, maxForeignText),
-		Unwritable: Truncate(r.Unwritable, maxForeignText), NoOverlay: r.NoOverlay, Started: r.Started,
+		Unwritable: Truncate(r.Unwritable, maxForeignText), Northd: r.Northd, NoOverlay: r.NoOverlay, Started: r.Started,
 		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {

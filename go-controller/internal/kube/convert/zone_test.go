@@ -20,7 +20,7 @@ func TestZoneReportsAreReadAsTheyWereWritten(t *testing.T) {
 	shard := world.ShardID{Domain: "lan", Index: 3}
 	want := &world.ZoneAgent{
 		Bridges: world.Bridges{"physnet": "br-ex"}, Applied: 7, Problem: "no room",
-		Unwritable: "no database", NoOverlay: true, Started: time.Unix(2000, 0).UTC(),
+		Unwritable: "ovn-northd is dead", Northd: true, NoOverlay: true, Started: time.Unix(2000, 0).UTC(),
 		Claims:    map[world.ShardID]time.Time{shard: time.Unix(1000, 0).UTC()},
 		Contested: map[world.ShardID]bool{shard: true},
 		Failed:    map[world.Key]string{{Namespace: "shop", Name: "web"}: "no row"},

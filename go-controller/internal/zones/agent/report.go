@@ -51,7 +51,7 @@ func (a *Agent) report() {
 	r.Applied, r.Failed = a.progress(n.Name, a.runner.Results())
 	a.mu.Unlock()
 	_, topologyError := a.runner.TopologyResult()
-	r.Problem, r.Unwritable = a.problem(topologyError)
+	r.Problem, r.Unwritable, r.Northd = a.problem(topologyError)
 	text, err := convert.ZoneReport(r)
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode the report")
@@ -63,7 +63,8 @@ func (a *Agent) report() {
 }
 
 // problem returns why the zone can't serve, and why it can't be changed, each once that has lasted for a while.
-func (a *Agent) problem(topologyError error) (problem, unwritable string) {
+// byNorthd is set if the latter is because of ovn-northd.
+func (a *Agent) problem(topologyError error) (problem, unwritable string, byNorthd bool) {
 	if err := a.dataplane.UnreadSB(); err != nil {
 		problem = fmt.Sprintf("the zone can't be observed: %v", err)
 	} else if routers := a.dataplane.Miskeyed(); len(routers) > 0 {
@@ -72,9 +73,10 @@ func (a *Agent) problem(topologyError error) (problem, unwritable string) {
 	if err := cmp.Or(a.dataplane.UnreadNB(), ofZone(topologyError)); err != nil {
 		unwritable = fmt.Sprintf("the zone can't be changed: %v", err)
 	} else if fault := a.northd.problem(); fault != "" {
-		unwritable = "the zone can't be changed: " + fault
+		unwritable, byNorthd = "the zone can't be changed: "+fault, true
 	}
-	return a.problems.lasting(problem, unwritable, time.Now(), a.changed)
+	problem, unwritable = a.problems.lasting(problem, unwritable, time.Now(), a.changed)
+	return problem, unwritable, byNorthd && unwritable != ""
 }
 
 // ofZone returns what prevents changes of a zone, given the error of its topology. If only some shards could not be

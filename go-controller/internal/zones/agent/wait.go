@@ -67,9 +67,9 @@ func (a *Agent) reportWhileWaiting(ctx context.Context) {
 	defer tick.Stop()
 	var reported string
 	for {
-		problem, unwritable := a.problem(a.unreadObjects())
+		problem, unwritable, byNorthd := a.problem(a.unreadObjects())
 		if problem+unwritable != reported {
-			switch err := a.amendLastReport(ctx, problem, unwritable); {
+			switch err := a.amendLastReport(ctx, problem, unwritable, byNorthd); {
 			case err == nil:
 				reported = problem + unwritable
 			case ctx.Err() == nil:
@@ -87,7 +87,7 @@ func (a *Agent) reportWhileWaiting(ctx context.Context) {
 
 // amendLastReport reports what the last agent of the node reported, with another problem. What OVN does is unknown
 // while the databases can't be read, and the claims of a gateway that can't be changed must not get lost.
-func (a *Agent) amendLastReport(ctx context.Context, problem, unwritable string) error {
+func (a *Agent) amendLastReport(ctx context.Context, problem, unwritable string, byNorthd bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	leases, err := a.options.Kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace).List(ctx, metav1.ListOptions{
@@ -100,7 +100,7 @@ func (a *Agent) amendLastReport(ctx context.Context, problem, unwritable string)
 		if leases.Items[i].Name != a.options.Node || last == nil {
 			continue
 		}
-		last.Problem, last.Unwritable, last.Contested = problem, unwritable, nil
+		last.Problem, last.Unwritable, last.Northd, last.Contested = problem, unwritable, byNorthd, nil
 		text, err := convert.ZoneReport(last)
 		if err != nil {
 			return err
