@@ -270,7 +270,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	case r.Routes == nil:
 		return
 	case len(r.Routes) == 0:
-		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service.")
+		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service: kubectl slb status shows their conditions.")
 		return
 	}
 	r.printRoutes(w, wide)

@@ -88,7 +88,7 @@ n6    tor   192.0.2.1  stopped, was Established  -      -    0     0     -
   n4 with tor: the node does not report
   n6 with tor: the BGP daemon was stopped: a router with graceful restart keeps its routes for up to 2 minutes
 
-No BGPAdvertisement selects an address of a Service.
+No BGPAdvertisement selects an address of a Service: kubectl slb status shows their conditions.
 `
 	var out bytes.Buffer
 	if r.print(&out, now, false, 0); out.String() != want {

@@ -148,36 +148,6 @@ func (p *path) addPool() bool {
 	return false
 }
 
-// addRetained adds the addresses that the Service has kept although their pool no longer has them. An L2Domain
-// announces them still if it has them in a subnet and selects the Service; BGP advertises addresses of pools only.
-func (p *path) addRetained() {
-	var lost []string
-	for _, a := range p.asked() {
-		if p.allocation.PoolOf(a) != "" || p.unread("l2domains") {
-			continue
-		}
-		_, consequence := p.layout.NotSelecting(p.service.Labels, "", a)
-		if consequence == "" {
-			shard, configured := p.layout.ConfiguredShardOf("", a)
-			if !configured {
-				lost = append(lost, a.String())
-				continue
-			}
-			consequence = fmt.Sprintf("it stays announced at layer 2, because L2Domain %s has it in a subnet", shard.Domain)
-		}
-		p.add(Link{Name: LinkPool, State: Warning, Reason: v1alpha1.ReasonAddressRetained,
-			Message: fmt.Sprintf("%s: in no IPAddressPool, as after an edit of its pool; %s", a, consequence)})
-	}
-	if len(lost) == 0 {
-		return
-	}
-	p.broken(LinkPool, "", v1alpha1.ReasonAddressRetained, fmt.Sprintf("%s: in no IPAddressPool, as after an edit of its "+
-		"pool, and in no subnet of an L2Domain, so nothing announces it: add it to a pool, or give the Service another "+
-		"address (create it again, or annotation %s)", joined(lost), v1alpha1.AnnotationLoadBalancerIPs),
-		printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org POOL   # spec.addresses; existing: %s",
-			p.existingPools()))
-}
-
 // noPool explains why no pool serves a Service that requests none.
 func (p *path) noPool() (reason, message, command string) {
 	if len(p.world.Pools) == 0 {

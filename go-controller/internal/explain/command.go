@@ -163,6 +163,9 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 					"--from-literal=username= --from-literal=password=PASSWORD", namespace, secret)
 			}
 		}
+	case v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNoPools:
+		return printable.Command("kubectl edit "+resource+" %s   # the pools that it selects, or create them; existing: %s",
+			name, p.existingPools())
 	case v1alpha1.ReasonNoSession, v1alpha1.ReasonSessionsDown:
 		if len(p.objects.NodeStatuses) == 0 {
 			return p.ownPods("") + withSpeakers

@@ -38,7 +38,7 @@ func (p *path) addDomain(a netip.Addr) {
 		reason, message, command = string(why), mentioning(a, text), p.mendDomain(string(why), text, pool, a)
 		if pool == "" { // addRetained says what to do.
 			reason, command = v1alpha1.ReasonNoDomain, ""
-			message = fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+			message = fmt.Sprintf("%s: in no subnet of an L2Domain", a)
 		}
 	case !slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool { return contains(s.CIDR, a) }):
 		reason = v1alpha1.ReasonAddressOutsideSubnets

@@ -132,7 +132,7 @@ func (ps *Placements) anchors(id world.ShardID) []netip.Prefix {
 func (l *Layout) domainFor(s *world.Service, pool string, a netip.Addr) (*Domain, Reason, string) {
 	d := l.domain(pool, a)
 	if d == nil && pool == "" {
-		return nil, ReasonNoDomain, fmt.Sprintf("address %s is in no pool and in no subnet of an L2Domain", a)
+		return nil, ReasonNoDomain, "it is in no pool and in no subnet of an L2Domain"
 	}
 	if d != nil && !d.selects(s.Labels) {
 		return nil, ReasonServiceNotSelected, d.notSelected()
