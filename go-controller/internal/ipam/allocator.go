@@ -110,6 +110,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 		}
 	}
 	var drawn [2]*pool
+	var provided []*pool
 	if len(missing) > 0 {
 		pools, reason, message := al.candidates(s, *gets)
 		if reason != "" {
@@ -118,10 +119,13 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			missing = al.reuseCooldownAddr(allocationRequest{service, own, *gets}, gets, pools, missing)
 			missing = al.share(service, own, gets, pools, missing)
 			drawn = al.choose(allocationRequest{service, own, *gets}, pools, missing, msgs)
-			releases = al.provideAll(service, missing, &drawn, gets, msgs)
+			provided, releases = al.provideAll(service, missing, &drawn, gets, msgs)
 		}
 	}
 	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
+		for _, p := range provided { // Their claims stay, and count, until the Service gets both addresses.
+			al.quotas.waiting[quotaKey{p.Name, s.Key.Namespace}]++
+		}
 		*gets = perFamily{}
 		return nil
 	}

@@ -142,9 +142,10 @@ func (p *pool) field() string {
 }
 
 // provideAll fills gets with the addresses that claims have for a Service, where the pool chosen for a family is
-// external. It removes these pools from chosen. It returns the addresses that wait for others to take their place.
+// external. It removes these pools from chosen. It returns the pools whose provider has given an address, and the
+// addresses that wait for others to take their place.
 func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]*pool, gets *perFamily,
-	msgs *messages) (releases []netip.Addr) {
+	msgs *messages) (provided []*pool, releases []netip.Addr) {
 	for i, f := range missing {
 		p := chosen[i]
 		if p == nil || p.External == nil {
@@ -154,7 +155,7 @@ func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]
 		al.uncount(p, service)
 		a, reason, message := al.provide(p, service)
 		if reason == "" {
-			*gets.of(f) = a
+			*gets.of(f), provided = a, append(provided, p)
 			continue
 		}
 		msgs.add(reason, message)
@@ -163,7 +164,7 @@ func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]
 			releases = append(releases, has)
 		}
 	}
-	return releases
+	return provided, releases
 }
 
 // provide returns the address of the claim of a Service, or why there is none. It makes the claim wanted, unless the
