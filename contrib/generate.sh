@@ -14,6 +14,9 @@ for schema in nbdb/ovn-nb sbdb/ovn-sb vsdb/vswitch; do
 done
 api=./go-controller/pkg/api/v1alpha1
 go tool controller-gen "object:headerFile=$api/boilerplate.go.txt" crd:crdVersions=v1 "paths=$api" output:crd:dir=dist/manifests/crds
+# A selector with another operator would make the whole object invalid: the API server refuses it instead.
+sed -i -E '/Valid operators are In, NotIn, Exists and DoesNotExist\.$/{n;s/^( *)type: string$/\1enum:\n\1- In\n\1- NotIn\n\1- Exists\n\1- DoesNotExist\n\1type: string/}' \
+	dist/manifests/crds/slb.*.yaml
 # Rules that compare addresses are too long for markers: they are composed into the CRD and the policy. API servers
 # before Kubernetes 1.31 refuse them, and get CRDs without them.
 go run "$api/rules" dist/manifests/crds dist/manifests/admission/ippool-overlap.yaml dist/manifests/crds-1.27

@@ -3,8 +3,11 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"time"
 
 	"go4.org/netipx"
@@ -251,8 +254,20 @@ func validateSelectors(path *field.Path, selectors []metav1.LabelSelector) field
 }
 
 func validateSelector(path *field.Path, selector *metav1.LabelSelector) field.ErrorList {
-	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(selector), err.Error())}
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		value := selector.MatchLabels[key]
+		one := metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+		if _, err := metav1.LabelSelectorAsSelector(&one); err != nil {
+			errs = append(errs, field.Invalid(path.Child("matchLabels"), key+"="+value, err.Error()))
+		}
 	}
-	return nil
+	for i, e := range selector.MatchExpressions {
+		one := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
+		if _, err := metav1.LabelSelectorAsSelector(&one); err != nil {
+			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i),
+				fmt.Sprintf("%s %s %s", e.Key, e.Operator, e.Values), err.Error()))
+		}
+	}
+	return errs
 }
