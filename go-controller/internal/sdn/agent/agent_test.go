@@ -3,15 +3,21 @@
 package agent
 
 import (
+	"context"
+	"encoding/json"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -82,6 +88,32 @@ func TestHealthChecks(t *testing.T) {
 		_, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
 		if status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
 			t.Errorf("service %q: %v, want %s", service, err, want)
+		}
+	}
+}
+
+// The controller accepts the answer of an agent in which the most addresses have failed, with a reason for each.
+func TestReasonsOfAllAddressesAreAccepted(t *testing.T) {
+	for name, why := range map[string]string{"plain": "x", "of another alphabet": "ж", "short": ""} {
+		failed := map[netip.Addr]string{}
+		for a := netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666"); len(failed) < sdn.MaxVIPs; a = a.Next() {
+			failed[a] = "why" + strings.Repeat(why, 1_000)
+		}
+		h := newHealth()
+		h.set("", "100", failed)
+		at := serveFor(t, h, listen(t))
+		client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+			return from("127.0.0.1").DialContext(ctx, "tcp", at)
+		}, grpc.WithMaxHeaderListSize(revision.MaxHeaders))
+		_, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: revision.ServiceName("100")})
+		got := map[netip.Addr]string{}
+		if err := json.Unmarshal([]byte(status.Convert(err).Message()), &got); err != nil || len(got) != len(failed) {
+			t.Errorf("%s: %d of %d addresses (%v)", name, len(got), len(failed), err)
+		}
+		for a := range failed {
+			if !strings.HasPrefix(got[a], "why") {
+				t.Fatalf("%s: the reason of %s is %q", name, a, got[a])
+			}
 		}
 	}
 }

@@ -30,25 +30,30 @@ import (
 // fewConnections is the limit of the servers of tests.
 const fewConnections = 16
 
-// serveFor answers the health checks of a test.
-func serveFor(t *testing.T, listener net.Listener) {
+// serveFor answers the health checks of a test, and returns the address.
+func serveFor(t *testing.T, h *health, listener net.Listener) (at string) {
 	t.Helper()
-	h := newHealth()
-	h.set("", "100", nil)
 	a := newAnswers("", h)
 	a.most = fewConnections
 	a.serve(listener)
 	t.Cleanup(a.stop)
+	return listener.Addr().String()
 }
 
-func listenFor(t *testing.T) (at string) {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveFor(t, listener)
-	return listener.Addr().String()
+	return listener
+}
+
+// atVersion returns the health of an agent that has applied version 100.
+func atVersion() *health {
+	h := newHealth()
+	h.set("", "100", nil)
+	return h
 }
 
 // from returns a dialer for connections from an address.
@@ -57,11 +62,11 @@ func from(source string) *net.Dialer {
 }
 
 // newClient returns a client and its connection, which is closed at the end of the test.
-func newClient(t *testing.T, dial func(context.Context, string) (net.Conn, error)) (healthpb.HealthClient,
-	*grpc.ClientConn) {
+func newClient(t *testing.T, dial func(context.Context, string) (net.Conn, error), options ...grpc.DialOption) (
+	healthpb.HealthClient, *grpc.ClientConn) {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///agent", grpc.WithContextDialer(dial), grpc.WithNoProxy(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///agent", append(options, grpc.WithContextDialer(dial), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +132,7 @@ func occupy(t *testing.T, source, at string, streams uint32) {
 // A client that keeps many connections and streams open neither uses more than a limited amount of memory nor keeps
 // others from being answered. They include the controller if it has the same address.
 func TestClientsThatStayAreLimited(t *testing.T) {
-	at := listenFor(t)
+	at := serveFor(t, atVersion(), listen(t))
 	before := runtime.NumGoroutine()
 	for range 2 * fewConnections {
 		occupy(t, "127.0.0.1", at, 2*maxStreams)
@@ -148,7 +153,7 @@ func TestClientsThatStayAreLimited(t *testing.T) {
 
 // A request that is larger than that of a controller is refused.
 func TestRequestsAreLimited(t *testing.T) {
-	at := listenFor(t)
+	at := serveFor(t, atVersion(), listen(t))
 	client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
 		return from("127.0.0.1").DialContext(ctx, "tcp", at)
 	})
@@ -162,7 +167,7 @@ func TestRequestsAreLimited(t *testing.T) {
 func TestStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(window)
-		serveFor(t, listener)
+		serveFor(t, atVersion(), listener)
 		client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

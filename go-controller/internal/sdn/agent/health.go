@@ -13,6 +13,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
@@ -109,7 +110,7 @@ func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan s
 		return nil, nil, status.Errorf(codes.NotFound, "service %q is unknown", service)
 	case !revision.Newer(version, h.version):
 		if len(h.failed) > 0 {
-			text, err := json.Marshal(h.failed)
+			text, err := failures(h.failed)
 			if err != nil {
 				return nil, nil, status.Error(codes.Internal, err.Error())
 			}
@@ -118,4 +119,25 @@ func (h *health) answer(service string) (*healthpb.HealthCheckResponse, <-chan s
 		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, h.changed, nil
 	}
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}, h.changed, nil
+}
+
+// maxReason is the maximum length of the reason of one address, in bytes. The controller shows no more. If there are
+// many addresses, their reasons are shorter.
+const maxReason = 256
+
+// minReason is the length below which reasons are not shortened: each address must have one.
+const minReason = 16
+
+// failures returns reasons by address as JSON that the controller accepts (revision.MaxMessage).
+func failures(failed map[netip.Addr]string) ([]byte, error) {
+	short := make(map[netip.Addr]string, len(failed))
+	for most := maxReason; ; most /= 2 {
+		for a, why := range failed {
+			short[a] = convert.Truncate(why, most)
+		}
+		text, err := json.Marshal(short)
+		if err != nil || revision.EncodedLen(text) <= revision.MaxMessage || most <= minReason {
+			return text, err
+		}
+	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package revision encodes the version of a Node that its agent has applied, as used in the health checks that the
-// shim sends to the agent.
+// shim sends to the agent. It has the limits of the answers, on which both must agree.
 package revision
 
 import (
@@ -12,6 +12,26 @@ import (
 
 // servicePrefix is the prefix of the service name in a health check about a version.
 const servicePrefix = "slb.k8s.ovn.org/node@"
+
+// MaxHeaders is the maximum size of the headers of an answer about a version, as HTTP/2 counts them (RFC 9113 section
+// 6.5.2). They contain the reasons of up to 1,000 addresses (sdn.MaxVIPs). Whoever answers for a node makes a
+// controller keep as much, for each node.
+const MaxHeaders = 128 << 10
+
+// MaxMessage is how much of that the message may have, as gRPC encodes it (EncodedLen).
+const MaxMessage = MaxHeaders - 1<<10
+
+// EncodedLen returns the length of a message in the header grpc-message, where one byte may take three ("gRPC over
+// HTTP2", Percent-Byte-Encoded).
+func EncodedLen(message []byte) int {
+	n := len(message)
+	for _, b := range message {
+		if b < ' ' || b > '~' || b == '%' {
+			n += 2
+		}
+	}
+	return n
+}
 
 // ServiceName returns the service name for a gRPC health check (grpc.health.v1) that is SERVING once the agent has
 // applied this version of its Node, or a later one.

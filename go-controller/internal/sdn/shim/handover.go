@@ -32,6 +32,8 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
+var errUnconfirmed = fmt.Errorf("its agent does not confirm it within %s", handoverTime)
+
 // handover moves the nodes from their current to the desired assignment.
 type handover struct {
 	*Dataplane
@@ -248,6 +250,9 @@ func (h *handover) acknowledged(ctx context.Context, node, version string) (map[
 	answers := make(chan answer, 1)
 	go func() {
 		failed, err := acknowledges(ctx, at, version)
+		if ctx.Err() != nil {
+			return // the same error, whichever is first
+		}
 		answers <- answer{failed, err}
 	}()
 	look := time.NewTicker(lookEvery)
@@ -259,6 +264,8 @@ func (h *handover) acknowledged(ctx context.Context, node, version string) (map[
 		select {
 		case a := <-answers:
 			return a.failed, a.err
+		case <-ctx.Done(): // whatever the answer is, and however long it takes to read
+			return nil, errUnconfirmed
 		case <-look.C:
 		}
 	}

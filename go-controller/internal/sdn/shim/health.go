@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 )
 
@@ -40,6 +41,21 @@ const (
 // agent's address is not authenticated.
 const maxText = 256
 
+// Limits of a client. An agent that is taken over, or any host that has its address, answers whatever it likes.
+const (
+	// maxHeaders limits the headers of an answer to a health check, in bytes. They contain the reason of an agent that
+	// is unfit. Answers about a version may be longer (revision.MaxHeaders).
+	maxHeaders = 8 << 10
+	// maxAnswer limits one message, in bytes. It contains a number.
+	maxAnswer = 1 << 10
+	// maxAnswers limits the messages about one version. An agent sends two: not yet, and done.
+	maxAnswers = 4
+	// bufferSize is the size of each buffer of a connection. window is how much data an agent may send in advance, the
+	// minimum of gRPC, which otherwise grows it.
+	bufferSize = 4 << 10
+	window     = 64 << 10
+)
+
 // shortened returns the beginning of a text of an agent, without what is no UTF-8.
 func shortened(text string) string {
 	return convert.Truncate(strings.ToValidUTF8(text, ""), maxText)
@@ -51,7 +67,7 @@ func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	closed := make(chan struct{}, 1)
-	client, conn, err := dial(at, closed)
+	client, conn, err := dial(at, maxHeaders, closed)
 	if err != nil {
 		return silent, err.Error()
 	}
@@ -75,7 +91,7 @@ func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 
 // acknowledges waits until an agent has applied a version of its Node. It returns the errors of the agent by address.
 func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
-	client, conn, err := dial(at, make(chan struct{}, 1))
+	client, conn, err := dial(at, revision.MaxHeaders, make(chan struct{}, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +101,12 @@ func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[n
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for range maxAnswers {
 		answer, err := stream.Recv()
 		if status.Code(err) == codes.FailedPrecondition {
-			var failed map[netip.Addr]string
-			if err := json.Unmarshal([]byte(status.Convert(err).Message()), &failed); err != nil {
+			failed, err := failedAddresses(status.Convert(err).Message())
+			if err != nil {
 				return nil, errors.New(shortened(fmt.Sprintf("answer of the agent at %s: %v", at, err)))
-			}
-			for a, why := range failed {
-				failed[a] = shortened(why)
 			}
 			return failed, nil
 		}
@@ -104,13 +117,33 @@ func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[n
 			return nil, nil
 		}
 	}
+	return nil, fmt.Errorf("the agent at %s has sent %d answers without an end", at, maxAnswers)
 }
 
-// dial returns a client for an agent. It sends to closed if the node refuses the connection.
-func dial(at netip.AddrPort, closed chan<- struct{}) (healthpb.HealthClient, *grpc.ClientConn, error) {
+// failedAddresses reads the errors of an agent by address.
+func failedAddresses(text string) (map[netip.Addr]string, error) {
+	var failed map[netip.Addr]string
+	if err := json.Unmarshal([]byte(text), &failed); err != nil {
+		return nil, err
+	}
+	if len(failed) > sdn.MaxVIPs {
+		return nil, fmt.Errorf("%d addresses are more than %d", len(failed), sdn.MaxVIPs)
+	}
+	for a, why := range failed {
+		failed[a] = shortened(why)
+	}
+	return failed, nil
+}
+
+// dial returns a client for an agent, which takes headers up to a size. It sends to closed if the node refuses the
+// connection.
+func dial(at netip.AddrPort, headers uint32, closed chan<- struct{}) (healthpb.HealthClient, *grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+at.String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
+		grpc.WithMaxHeaderListSize(headers), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
+		grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", address)
 			if errors.Is(err, syscall.ECONNREFUSED) {

@@ -84,16 +84,23 @@ func (a *fakeAgent) refuse(addrs ...netip.Addr) {
 
 func startAgent(t *testing.T) *fakeAgent {
 	t.Helper()
+	a := &fakeAgent{onWatch: func() {}}
+	a.at = serve(t, a)
+	return a
+}
+
+// serve starts a server of health checks, which ends with the test.
+func serve(t *testing.T, agent healthpb.HealthServer) netip.AddrPort {
+	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &fakeAgent{at: netip.MustParseAddrPort(listener.Addr().String()), onWatch: func() {}}
 	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, a)
+	healthpb.RegisterHealthServer(server, agent)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	return a
+	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
 // cluster has the nodes n1 and n2 with an agent each.
