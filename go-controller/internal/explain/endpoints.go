@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -148,18 +149,32 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Message += "; " + lacksPorts(missing)
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
-	var without, dead, unanswered, silent []string
+	var without, dead, unanswered, silent, unchanged []string
+	var unwritable string
+	var northd bool
 	var fault world.Fault
+	beyond, _ := p.beyondTunnels(nodes)
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if p.unreachable(name) {
+		switch f := p.fault(name, world.EveryNetwork); {
+		case beyond[name] == name: // addBeyondTunnels says so, and why.
+		case p.unreachable(name):
 			dead = append(dead, name)
-		} else if len(p.byDomain) == 0 && p.unanswered(name) != "" { // else addBeyondTunnels says so
+		case len(p.byDomain) == 0 && p.unanswered(name) != "":
 			unanswered = append(unanswered, name)
-		} else if p.silentSince(name) != "" {
+		case p.silentSince(name) != "":
 			silent = append(silent, name)
-		} else if f := p.fault(name, world.EveryNetwork); f.Message != "" {
+		case f.Message != "":
 			without, fault = append(without, name), f
+		default:
+			if why, is := p.unchangeable(name); why != "" {
+				unchanged, unwritable, northd = append(unchanged, name), why, is
+			}
 		}
+	}
+	if len(unchanged) > 0 {
+		link.State = Warning
+		link.Reason, link.Command, _ = p.mendChange(unchanged[len(unchanged)-1], northd)
+		link.Message += fmt.Sprintf("; connections to those on node %s fail%s: %s", joined(unchanged), ifNewer, unwritable)
 	}
 	if len(dead) > 0 {
 		link.State, link.Reason = Warning, v1alpha1.ReasonNodeSilent
@@ -199,6 +214,21 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	}
 	p.addBeyondTunnels(&link, nodes)
 	p.add(link)
+}
+
+// unchangeable returns why the zone of a node can't be changed, with interconnect: an endpoint on it takes connections
+// only if the zone has it and the Service already. It is empty if nothing shows that, and for active gateways, of which
+// the link to the dataplane says so.
+func (p *path) unchangeable(node string) (why string, northd bool) {
+	n := objects.Named(p.objects.Nodes, node)
+	if n == nil || !p.layer2 || !p.hasAgents() ||
+		slices.ContainsFunc(p.gateways(), func(g *world.Node) bool { return g.Name == node }) {
+		return "", false
+	}
+	if agent := p.objects.Node(n, p.Now).Agent; agent != nil {
+		return agent.Unwritable, agent.Northd
+	}
+	return "", false
 }
 
 // countEndpoints returns the numbers of endpoints, and the nodes of those that take connections.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -42,8 +43,8 @@ func (v *overview) addNodes() {
 	}
 	for _, l := range sorted(v.objects.Leases) {
 		n := objects.Named(v.objects.Nodes, l.Name)
-		if n == nil || v.unreachable(l.Name) {
-			continue
+		if n == nil || v.unreachable(l.Name) || v.unanswered(l.Name) != "" {
+			continue // The findings above say so.
 		}
 		if silent := v.silentSince(l.Name); silent != "" {
 			add(l.Name, v1alpha1.ReasonNodeSilent, silent+counts[l.Name].fail("connections", ifDead+" or cut off"),
@@ -53,7 +54,7 @@ func (v *overview) addNodes() {
 		is := v.objects.Node(n, v.Now)
 		if v.hasAgents() && is.Agent != nil && is.Agent.Unwritable != "" {
 			reason, command, _ := v.mendChange(l.Name, is.Agent.Northd)
-			add(l.Name, reason, is.Agent.Unwritable, command)
+			add(l.Name, reason, is.Agent.Unwritable+counts[l.Name].fail("connections", ifNewer), command)
 		}
 	}
 	if stopped := v.stoppedDaemons(); len(stopped) > 0 {
@@ -73,13 +74,13 @@ func (v *overview) stoppedDaemons() []string {
 	return stopped
 }
 
-// silentSince returns since when the guard or agent of a node has not reported; empty if it reports, or none runs.
+// silentSince returns for how long the guard or agent of a node has not reported; empty if it reports, or none runs.
 func (p *path) silentSince(node string) string {
 	l := objects.Named(p.objects.Leases, node)
 	if l == nil || !objects.Expired(l, p.Now) {
 		return ""
 	}
-	return "its guard or agent has not reported since " + l.Spec.RenewTime.UTC().Format(time.RFC3339)
+	return "its guard or agent has not reported for " + duration.HumanDuration(p.Now.Sub(l.Spec.RenewTime.Time))
 }
 
 // announces reports whether a Service shows that a gateway has claimed the shard of its address: then the status of the
@@ -104,6 +105,9 @@ func (v *overview) announcesPool(pool string) bool {
 
 // ifDead is when connections to a silent node fail.
 const ifDead = " if it is dead"
+
+// ifNewer is when connections fail to endpoints on a node whose zone can't be changed.
+const ifNewer = " if the endpoint or the Service is newer than this"
 
 // lookAt returns the command about a node that may be dead.
 func lookAt(node string) string {
