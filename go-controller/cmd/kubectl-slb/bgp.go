@@ -101,6 +101,8 @@ type nodeSession struct {
 	Draining bool `json:"draining,omitempty"`
 	// Stopped means that the BGP daemon of the node was stopped. Sessions that were Established have ended with it.
 	Stopped bool `json:"stopped,omitempty"`
+	// Undo is what to do about an edit with which another node gets no session, if this one has the settings of before.
+	Undo string `json:"undo,omitempty"`
 	// Reported is when the node showed last that the report is current; nil if that is not known.
 	Reported *metav1.Time `json:"reported,omitempty"`
 	// Backend is FRRK8s if FRR has the session, otherwise empty.
@@ -131,6 +133,9 @@ func (s *nodeSession) problem() string {
 	if s.Outdated {
 		problems = append(problems, "the session has the settings of before the last edit of the BGPPeer or of "+
 			"its Secret: nodes reopen their sessions one after the other")
+		if s.Undo != "" {
+			problems = append(problems, s.Undo)
+		}
 	}
 	if s.BFDError != "" {
 		problems = append(problems, "BFD: "+s.BFDError)
@@ -141,6 +146,7 @@ func (s *nodeSession) problem() string {
 // sessions returns the sessions of all nodes, by node and peer.
 func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 	list, unanswered, faults := []nodeSession{}, explain.Unanswered(cluster, now), explain.Faults(cluster, now)
+	undo := explain.Undo(cluster, now)
 	for _, n := range cluster.NodeStatuses {
 		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
 			Reported: explain.LastReport(cluster, n.Name), Unknown: unanswered[n.Name], Fault: faults[n.Name]}
@@ -151,6 +157,10 @@ func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 			}
 		}
 		for _, of.BGPSession = range n.Status.Sessions {
+			of.Undo = ""
+			if of.Outdated {
+				of.Undo = undo[of.Peer]
+			}
 			list = append(list, of)
 		}
 	}

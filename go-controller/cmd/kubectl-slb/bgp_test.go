@@ -190,3 +190,32 @@ spec: {leaseDurationSeconds: 40, renewTime: "2026-01-01T00:00:00.000000Z"}
 		t.Errorf("sessions %+v", list)
 	}
 }
+
+func TestOutdatedSessionsNameCommandAgainstEdit(t *testing.T) {
+	var cluster objects.Objects
+	manifests := `---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPPeer
+metadata: {name: tor}
+spec: {myASN: 64599, peerASN: 64513, peerAddress: 172.18.0.1}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: n1}
+status: {sessions: [{peer: tor, state: Active, lastError: "bad peer as", lastErrorReason: WrongASN}]}
+---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: n2}
+status: {sessions: [{peer: tor, state: Established, outdated: true}]}
+`
+	if _, err := cluster.Set([]byte(manifests)); err != nil {
+		t.Fatal(err)
+	}
+	list := sessions(&cluster, time.Date(2026, 1, 1, 0, 0, 25, 0, time.UTC))
+	const want = "node n1 gets none with the new settings: correct or undo the edit, within 2 minutes of when it closed its " +
+		"session, and no other node closes one: kubectl edit bgppeers.slb.k8s.ovn.org tor   # spec.myASN, spec.peerASN"
+	if len(list) != 2 || list[0].Undo != "" || list[1].Undo != want || !strings.HasSuffix(list[1].problem(), want) {
+		t.Errorf("sessions %+v", list)
+	}
+}

@@ -278,32 +278,6 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
 }
 
-// withSecret names what counts as a BGPPeer when it is edited. The peer is nil if it does not exist.
-func withSecret(peer *v1alpha1.BGPPeer, name string) string {
-	if peer == nil || peer.Spec.PasswordSecret == nil {
-		return "BGPPeer " + name
-	}
-	return fmt.Sprintf("BGPPeer %s, or Secret %s/%s with its password,", name, v1alpha1.PasswordsNamespace,
-		peer.Spec.PasswordSecret.Name)
-}
-
-// established returns the nodes that have a session with a BGPPeer, and those whose session has the settings of before
-// an edit: it says nothing about the present ones.
-func (p *path) established(peer string) (nodes, earlier []string) {
-	for node, sessions := range p.world.Sessions {
-		switch s := sessions[peer]; {
-		case !s.Established || s.Unknown || p.maybeDead(node) != "":
-		case s.Outdated:
-			earlier = append(earlier, node)
-		default:
-			nodes = append(nodes, node)
-		}
-	}
-	slices.Sort(nodes)
-	slices.Sort(earlier)
-	return nodes, earlier
-}
-
 // anyFault returns what prevents a node from serving: one of its networks, or else all of them.
 func (p *path) anyFault(node string) world.Fault {
 	if n := objects.Named(p.objects.Nodes, node); n != nil {

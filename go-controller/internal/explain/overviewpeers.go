@@ -126,10 +126,13 @@ func (v *overview) addOutdated(p *v1alpha1.BGPPeer, is *PeerOverview) {
 	if is.State == OK {
 		is.State, is.Reason = Warning, ReasonSessionsOutdated
 	}
+	wait, command := fmt.Sprintf("wait up to %s for one that does not come back",
+		world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute")), "kubectl slb bgp"
+	if s, node := v.trying(p.Name); s != nil {
+		wait, command = v.undo(node, s)
+	}
 	v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "BGPPeer " + p.Name,
-		Reason: ReasonSessionsOutdated, Command: "kubectl slb bgp",
-		Message: fmt.Sprintf("the sessions of %s have the settings of before the last edit of %s: nodes reopen their "+
-			"sessions one after the other, and wait up to %s for one that does not come back", joined(outdated),
-			strings.TrimSuffix(withSecret(p, p.Name), ","),
-			world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute"))})
+		Reason: ReasonSessionsOutdated, Command: command, Message: fmt.Sprintf("the sessions of %s have the settings of "+
+			"before the last edit of %s: nodes reopen their sessions one after the other, and %s", joined(outdated),
+			strings.TrimSuffix(withSecret(p, p.Name), ","), wait)})
 }
