@@ -46,7 +46,7 @@ func (r *serviceReader) readSourceRanges() {
 func (r *serviceReader) limitFamilies(source setting) {
 	for _, f := range r.out.Families {
 		if admitted, restricted := r.out.SourceRanges[f]; restricted && len(admitted) == 0 {
-			r.limit("%s: %q has no %s range, so no client is admitted over %s", source.field, source.value, f, f)
+			r.limit("%s: %q has no %s range, so layer 2 admits no client over %s", source.field, source.value, f, f)
 		}
 	}
 }
