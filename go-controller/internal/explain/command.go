@@ -135,14 +135,15 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 	case v1alpha1.ReasonDisabledByMode:
 		return p.mendDomain(c.Reason, c.Message, name, netip.Addr{})
 	case v1alpha1.ReasonNoDomain:
-		command, separator := p.mendDomain(c.Reason, c.Message, name, netip.Addr{}), "   # "
-		switch {
-		case strings.Contains(command, "a BGPAdvertisement"): // first, as there is a BGPPeer
-			return command
-		case strings.Contains(command, separator):
-			separator = "; "
+		const orAdvertise = "or select the pool by a BGPAdvertisement"
+		switch add := p.addToDomain(name, netip.Addr{}); {
+		case add.advertises:
+			return add.command
+		case add.hasComment:
+			return add.command + "; " + orAdvertise
+		default:
+			return add.command + "   # " + orAdvertise
 		}
-		return command + separator + "or select the pool by a BGPAdvertisement"
 	case v1alpha1.ReasonUnsupported: // of an L2Domain, or of the pool that it announces
 		if strings.Contains(c.Message, "--enable-l2") {
 			return p.ownPods("") + withAgents

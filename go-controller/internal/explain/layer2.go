@@ -97,7 +97,7 @@ func (p *path) mendDomain(reason, message, pool string, a netip.Addr) string {
 	case v1alpha1.ReasonDisabledByMode:
 		return enable(message)
 	case v1alpha1.ReasonNoDomain:
-		return p.addToDomain(pool, a)
+		return p.addToDomain(pool, a).command
 	}
 	if strings.Contains(message, "--enable-l2") {
 		return p.ownPods("") + withAgents
@@ -105,32 +105,42 @@ func (p *path) mendDomain(reason, message, pool string, a netip.Addr) string {
 	return "kubectl describe l2domains"
 }
 
+// addition is the command that adds a pool to a domain. hasComment is set if it has one, and advertises if that names a
+// BGPAdvertisement first.
+type addition struct {
+	command                string
+	hasComment, advertises bool
+}
+
 // addToDomain returns the command that adds a pool to a domain whose subnets have the address, or an address of the
 // pool if it is the zero Addr. Without such a domain, one must be created, or a BGPAdvertisement, which comes first if
 // there is a BGPPeer: a pool of addresses of no segment is meant for that. The command does not apply docs/examples,
 // which have another pool and other subnets.
-func (p *path) addToDomain(pool string, a netip.Addr) string {
+func (p *path) addToDomain(pool string, a netip.Addr) addition {
 	has := func(s v1alpha1.Subnet) bool { return p.has(s.CIDR, pool, a) }
 	for _, d := range sorted(p.objects.Domains) {
 		switch {
 		case !slices.ContainsFunc(d.Spec.Subnets, has):
 			continue
 		case len(d.Spec.IPAddressPools) == 0:
-			return printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,
-				fmt.Sprintf(`{"spec":{"ipAddressPools":[%q]}}`, pool))
+			return addition{command: printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,
+				fmt.Sprintf(`{"spec":{"ipAddressPools":[%q]}}`, pool))}
 		}
-		return printable.Command("kubectl patch l2domain %s --type=json -p %s", d.Name,
-			fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))
+		return addition{command: printable.Command("kubectl patch l2domain %s --type=json -p %s", d.Name,
+			fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))}
 	}
 	text, values := "an L2Domain, as docs/examples/l2domain.yaml, with pool %s and a subnet ", []any{pool}
-	if len(p.objects.Peers) > 0 {
+	advertises := len(p.objects.Peers) > 0
+	if advertises {
 		text = "a BGPAdvertisement with pool %s, as in docs/tasks/bgp.md; or " + text
 		values = append(values, pool)
 	}
-	if text = "kubectl apply -f FILE   # " + text; !a.IsValid() {
-		return printable.Command(text+"of its addresses", values...)
+	if text = "kubectl apply -f FILE   # " + text; a.IsValid() {
+		text, values = text+"that contains %s", append(values, a)
+	} else {
+		text += "of its addresses"
 	}
-	return printable.Command(text+"that contains %s", append(values, a)...)
+	return addition{command: printable.Command(text, values...), hasComment: true, advertises: advertises}
 }
 
 // has reports whether a subnet has the address, or an address of the pool if it is the zero Addr.
