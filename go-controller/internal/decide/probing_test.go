@@ -304,12 +304,12 @@ func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 // A controller that starts while the database can't be read does not know whether a contested address, or an external
 // one, is announced. It waits, and remembers that the address was contested when its status no longer shows it.
 func TestAddressesWaitForTheDatabase(t *testing.T) {
-	held, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
+	withheld, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
 	s := newWatched(t, 3, worldtest.Service(web, 1))
 	s.w.Pools[0].ExternalIPs = true
 	first := firstGateway(s.m.Decide(worldtest.Small(5)))
 	s.m = State{}
-	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{held}, true
+	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{withheld}, true
 	s.w.Services[0].ExternalIPs, s.w.Services[0].HeldExternalIPs = []netip.Addr{external}, []netip.Addr{external}
 	s.w.Announced = nil
 	for i, contested := range []bool{true, true, false} {
@@ -325,7 +325,7 @@ func TestAddressesWaitForTheDatabase(t *testing.T) {
 		}
 	}
 	s.w.Announced = map[netip.Addr]bool{external: true}
-	d := s.expect("the database is read", time.Minute, true, about(first, held.String()))
+	d := s.expect("the database is read", time.Minute, true, about(first, withheld.String()))
 	if vips := d.Plans[web].VIPs; len(vips) != 1 || vips[0].Addr != external {
 		t.Errorf("announced: %v", vips)
 	}
