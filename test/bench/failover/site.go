@@ -44,8 +44,8 @@ const (
 	often, seldom = 50 * time.Millisecond, time.Second
 )
 
-// baseObjects is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend pods
-// that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
+// baseObjects is one domain with one shard, so that one gateway carries all addresses, and Service web with six backend
+// pods that do not run on gateways. Addresses outside the segment's own subnet are for Services other than web.
 const baseObjects = `
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
