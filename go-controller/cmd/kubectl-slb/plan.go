@@ -153,7 +153,7 @@ func (o *planOptions) run(c *cli.Context) error {
 	changes.Add(&objects.Edited{Ignored: unknown})
 	if after.HasExternalPool() && slices.Contains(before.Unread, objects.UnreadClaims) {
 		changes.Notes = append(changes.Notes, "what providers have answered is not known, because you must not read "+
-			"IPAddressClaims and IPAddresses in namespace "+before.Home())
+			"IPAddressClaims and IPAddresses in namespace "+before.ControllerNamespace())
 	}
 	done, err := o.printAs(c.App.Writer, changes)
 	switch {

@@ -53,7 +53,7 @@ func (p *path) addService() bool {
 		}
 		p.broken(LinkService, name, ReasonNotProcessed, "no controller has written condition "+
 			v1alpha1.ConditionAllocated+why, printable.Command(
-			"kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()))
+			"kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.ControllerNamespace()))
 	case len(p.service.Problems) > 0 && p.allocated.Status != metav1.ConditionTrue:
 		p.broken(LinkService, name, p.allocated.Reason, p.allocated.Message, p.kubectl("edit service %s", s.Name))
 	case p.service.OtherProxy():

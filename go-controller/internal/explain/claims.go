@@ -31,7 +31,7 @@ func (p *path) mendClaims(reason string) string {
 		at := slices.IndexFunc(p.world.Pools, func(w *world.Pool) bool { return w.Name == pool.Name })
 		return printable.Command("kubectl -n %s delete ipaddressclaims.ipam.cluster.x-k8s.io %s   # created again; before, "+
 			"correct the provider's pool, or create a Service again that keeps the address",
-			p.objects.Home(), world.ClaimName(p.world.Pools[at], string(p.object.UID)))
+			p.objects.ControllerNamespace(), world.ClaimName(p.world.Pools[at], string(p.object.UID)))
 	}
 	return p.describeClaims()
 }
@@ -55,5 +55,5 @@ func (p *path) mendClaimOf(pool, reason string) string {
 // describeClaims returns the command that shows what a provider says about the claims of the Service.
 func (p *path) describeClaims() string {
 	return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io -l "+v1alpha1.LabelServiceUID+
-		"=%s", p.objects.Home(), string(p.object.UID))
+		"=%s", p.objects.ControllerNamespace(), string(p.object.UID))
 }

@@ -111,7 +111,8 @@ func (p *path) ownPods(node string) string {
 	if p.onOpenShiftSDN() {
 		name = "ovnkube-slb-sdn"
 	}
-	command := printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s", p.objects.Home(), name)
+	command := printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s",
+		p.objects.ControllerNamespace(), name)
 	if node != "" {
 		command += printable.Command(" --field-selector spec.nodeName=%s", node)
 	}
@@ -156,7 +157,8 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 		if command := p.mendClaimOf(name, c.Reason); command != "" {
 			return command
 		}
-		return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io", p.objects.Home())
+		return printable.Command("kubectl -n %s describe ipaddressclaims.ipam.cluster.x-k8s.io",
+			p.objects.ControllerNamespace())
 	case v1alpha1.ReasonSecretNotFound:
 		if peer := objects.Named(p.objects.Peers, name); peer != nil {
 			if namespace, secret, ok := strings.Cut(p.objects.PasswordOf(peer), "/"); ok {

@@ -154,8 +154,8 @@ func (p *path) controllerLog() string {
 	if l := p.objects.Leader; l != nil && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
 		return printable.Command("kubectl -n %s logs %s --tail=100", l.Namespace, *l.Spec.HolderIdentity)
 	}
-	return printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", p.objects.Home()) +
-		"   # see the log of the one that works"
+	return printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb",
+		p.objects.ControllerNamespace()) + "   # see the log of the one that works"
 }
 
 // gateways returns the active gateways of the addresses that the question is about.

@@ -379,6 +379,7 @@ func (p *path) noLeader() []string {
 		return nil
 	}
 	return []string{"there is no Lease " + objects.LeaderName + " in the namespaces " +
-		strings.Join(objects.Homes(), " and ") + ", so it is not known whether a controller runs (it has none without " +
+		strings.Join(objects.ControllerNamespaces(), " and ") +
+		", so it is not known whether a controller runs (it has none without " +
 		"--leader-elect)"}
 }

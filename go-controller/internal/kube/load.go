@@ -102,7 +102,7 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 			return listPresent(ctx, l, frr.SessionStates, ours.FRR.SessionStates.List, &l.out.FRRSessions)
 		})
 	}
-	for _, namespace := range objects.Homes() {
+	for _, namespace := range objects.ControllerNamespaces() {
 		g.Go(func() error { return l.loadLeader(ctx, namespace) })
 	}
 	for _, namespace := range objects.OVNNamespaces() {

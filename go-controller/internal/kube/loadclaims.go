@@ -25,7 +25,7 @@ import (
 func LoadClaims(ctx context.Context, ours *Clients, o *objects.Objects) error {
 	var missing []string
 	list := func(versions []schema.GroupVersionResource, label string) ([]*unstructured.Unstructured, error) {
-		found, err := listNewest(ctx, ours, versions, o.Home(), label)
+		found, err := listNewest(ctx, ours, versions, o.ControllerNamespace(), label)
 		if apierrors.IsNotFound(err) {
 			missing, err = append(missing, versions[0].GroupResource().String()), nil
 		}
@@ -43,7 +43,7 @@ func LoadClaims(ctx context.Context, ours *Clients, o *objects.Objects) error {
 	case err != nil:
 		return fmt.Errorf("list IPAddressClaims and IPAddresses: %w", err)
 	case len(missing) > 0:
-		o.Claims = &world.Claims{Namespace: o.Home(), Missing: convert.MissingClaimKinds(missing...)}
+		o.Claims = &world.Claims{Namespace: o.ControllerNamespace(), Missing: convert.MissingClaimKinds(missing...)}
 		return nil
 	}
 	o.SetClaims(claims, addresses)

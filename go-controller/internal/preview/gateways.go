@@ -107,7 +107,7 @@ func unreported(before *objects.Objects, is *decision) []string {
 			continue
 		case d.Unserved != "" && is.World.Cluster.NoDatabase && !slices.ContainsFunc(is.World.Nodes, hasAgent):
 			how = printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb-node   # agents",
-				before.Home())
+				before.ControllerNamespace())
 		case d.Unserved != "":
 			continue
 		case isUndecided && u.first && len(u.unreported) == 0:

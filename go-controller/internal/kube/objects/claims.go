@@ -26,7 +26,7 @@ func (o *Objects) SetClaims(claims, addresses []*unstructured.Unstructured) {
 	for _, a := range addresses {
 		byName[a.GetName()] = a
 	}
-	o.Claims = &world.Claims{Namespace: o.Home(), ByName: map[string]*world.Claim{}}
+	o.Claims = &world.Claims{Namespace: o.ControllerNamespace(), ByName: map[string]*world.Claim{}}
 	for _, c := range claims {
 		if convert.IsOurClaim(c) {
 			o.Claims.ByName[c.GetName()] = convert.Claim(c, byName)

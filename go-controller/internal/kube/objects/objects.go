@@ -68,26 +68,26 @@ const (
 // The namespaces of dist/manifests: that of OVN-Kubernetes' own manifests, and ours on OpenShift, where the Pods of
 // OVN-Kubernetes are in another one.
 const (
-	defaultHome   = "ovn-kubernetes"
-	openShiftHome = "ovnkube-slb"
-	openShiftPods = "openshift-ovn-kubernetes"
+	defaultNamespace   = "ovn-kubernetes"
+	openShiftNamespace = "ovnkube-slb"
+	openShiftPods      = "openshift-ovn-kubernetes"
 )
 
-// Homes returns the namespaces in which controllers may run.
-func Homes() []string { return []string{defaultHome, openShiftHome} }
+// ControllerNamespaces returns the namespaces in which controllers may run.
+func ControllerNamespaces() []string { return []string{defaultNamespace, openShiftNamespace} }
 
 // OVNNamespaces returns the namespaces in which the Pods of OVN-Kubernetes may be.
-func OVNNamespaces() []string { return []string{defaultHome, openShiftPods} }
+func OVNNamespaces() []string { return []string{defaultNamespace, openShiftPods} }
 
-// Home returns the namespace of the controller, or that of dist/manifests while none leads.
-func (o *Objects) Home() string {
+// ControllerNamespace returns the namespace of the controller, or that of dist/manifests while none leads.
+func (o *Objects) ControllerNamespace() string {
 	switch {
 	case o.Leader != nil:
 		return o.Leader.Namespace
 	case slices.ContainsFunc(o.Pods, func(p *corev1.Pod) bool { return p.Namespace == openShiftPods }):
-		return openShiftHome
+		return openShiftNamespace
 	}
-	return defaultHome
+	return defaultNamespace
 }
 
 // Service returns a Service; nil if there is none.

@@ -32,7 +32,7 @@ func TestHome(t *testing.T) {
 		"OpenShift":                       {Objects{Pods: []*corev1.Pod{pod("openshift-ovn-kubernetes")}}, "ovnkube-slb"},
 		"a controller in other manifests": {Objects{Leader: leader, Pods: []*corev1.Pod{pod("ovn-kubernetes")}}, "ours"},
 	} {
-		if got := c.objects.Home(); got != c.want {
+		if got := c.objects.ControllerNamespace(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
