@@ -47,14 +47,14 @@ type addressProbe struct {
 type addressProbes map[netip.Addr]*addressProbe
 
 // setRequests replaces the probes by those that the controller requests. found are conflicts known from before.
-func (q addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
+func (p addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 	found map[netip.Addr]convert.ConflictReport) {
 	want := addressProbes{}
 	for _, about := range requests {
 		for _, a := range about.Addresses {
 			is := &addressProbe{id: about.ID, routerMAC: about.Own, network: about.Network, vlan: about.VLAN, next: now,
 				checked: now, found: found[a]}
-			if last := q[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
+			if last := p[a]; last != nil && last.network == about.Network && last.vlan == about.VLAN {
 				if last.id == about.ID {
 					is = last
 				} else { // a new request, for example of another controller: the known host still has the address
@@ -64,14 +64,14 @@ func (q addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 			want[a] = is
 		}
 	}
-	clear(q)
-	maps.Copy(q, want)
+	clear(p)
+	maps.Copy(p, want)
 }
 
 // due returns the addresses to probe now, and when due must be called again; the zero time means never. The result of
 // each probe is passed to asked.
-func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
-	for a, is := range q {
+func (p addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
+	for a, is := range p {
 		if is.unanswered > probeNum {
 			continue // finished
 		}
@@ -94,20 +94,20 @@ func (q addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 // asked records a probe. If it could not be sent, or its answer may be lost because reading was paused, silence means
 // nothing: it does not count, and is repeated when the next one is due. While hosts flood the segment, that is later,
 // so that they cause no broadcasts.
-func (q *addressProbe) asked(now time.Time, sent, paused bool) {
+func (p *addressProbe) asked(now time.Time, sent, paused bool) {
 	switch {
 	case sent && !paused:
-		q.unanswered, q.checked = q.unanswered+1, now
-	case now.Sub(q.checked) >= maxUnprobed:
-		q.found = convert.ConflictReport{}
+		p.unanswered, p.checked = p.unanswered+1, now
+	case now.Sub(p.checked) >= maxUnprobed:
+		p.found = convert.ConflictReport{}
 	}
 	if paused {
-		q.next = now.Add(conflictProbeInterval)
+		p.next = now.Add(conflictProbeInterval)
 	}
 }
 
-func (q *addressProbe) interval() time.Duration {
-	if q.found.MAC != "" {
+func (p *addressProbe) interval() time.Duration {
+	if p.found.MAC != "" {
 		return conflictProbeInterval
 	}
 	return probeInterval
@@ -116,8 +116,8 @@ func (q *addressProbe) interval() time.Duration {
 // receive records a reply from one of the networks. The host that replied first is reported as long as any host
 // replies. It returns true if due has to be called, or if what is reported has changed: a host can send any number of
 // replies.
-func (q addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) (relevant bool) {
-	is := q[answer.Addr]
+func (p addressProbes) receive(now time.Time, from map[string]bool, answer neighbour.Answer) (relevant bool) {
+	is := p[answer.Addr]
 	if is == nil || is.vlan != answer.VLAN || !from[is.network] || strings.EqualFold(answer.MAC, is.routerMAC) {
 		return false
 	}
@@ -130,9 +130,9 @@ func (q addressProbes) receive(now time.Time, from map[string]bool, answer neigh
 }
 
 // conflicts returns the hosts that reply, by address.
-func (q addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
+func (p addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 	out := map[netip.Addr]convert.ConflictReport{}
-	for a, is := range q {
+	for a, is := range p {
 		if is.found.MAC != "" {
 			out[a] = convert.ConflictReport{MAC: is.found.MAC, Since: is.found.Since, Probe: is.id}
 		}
@@ -141,9 +141,9 @@ func (q addressProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 }
 
 // probed returns the IDs of the requests all of whose addresses were probed: until no host replied, or until one did.
-func (q addressProbes) probed() []string {
+func (p addressProbes) probed() []string {
 	done := map[string]bool{}
-	for _, is := range q {
+	for _, is := range p {
 		finished := is.found.MAC != "" || is.unanswered > probeNum
 		if before, known := done[is.id]; is.id != "" && (!known || before) {
 			done[is.id] = finished

@@ -38,44 +38,44 @@ func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
 		probes: addressProbes{}}
 }
 
-func (i *addressProber) run(ctx context.Context) {
+func (p *addressProber) run(ctx context.Context) {
 	again := time.NewTimer(0)
 	again.Stop()
 	defer again.Stop()
-	defer i.close()
+	defer p.close()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case l := <-i.leases:
-			i.handleLease(l)
-		case h := <-i.received:
-			if i.probes[h.Addr] == nil {
+		case l := <-p.leases:
+			p.handleLease(l)
+		case h := <-p.received:
+			if p.probes[h.Addr] == nil {
 				continue // Nothing has changed, and a segment may carry any number of such frames.
 			}
-			i.metrics.answers.Inc()
-			if !i.probes.receive(time.Now(), i.networksOf(h.device), h.Answer) {
+			p.metrics.answers.Inc()
+			if !p.probes.receive(time.Now(), p.networksOf(h.device), h.Answer) {
 				continue
 			}
 		case <-again.C:
 		}
 		again.Stop()
-		ask, next := i.probes.due(time.Now())
+		ask, next := p.probes.due(time.Now())
 		for _, a := range ask {
-			q := i.probes[a]
-			sent, paused := i.probe(ctx, a, q.network, q.vlan)
+			q := p.probes[a]
+			sent, paused := p.probe(ctx, a, q.network, q.vlan)
 			q.asked(time.Now(), sent, paused)
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))
 		} else {
-			i.close()
+			p.close()
 		}
-		found, probed := i.probes.conflicts(), i.probes.probed()
-		if i.leaseRead && (i.reported == nil || !maps.Equal(found, i.reported) || !containsAll(i.probed, probed)) {
-			logNew(i.reported, found)
-			i.reported, i.probed = found, probed
-			i.report(found, probed)
+		found, probed := p.probes.conflicts(), p.probes.probed()
+		if p.leaseRead && (p.reported == nil || !maps.Equal(found, p.reported) || !containsAll(p.probed, probed)) {
+			logNew(p.reported, found)
+			p.reported, p.probed = found, probed
+			p.report(found, probed)
 		}
 	}
 }
@@ -103,11 +103,11 @@ func containsAll(list, other []string) bool {
 }
 
 // handleLease reads the requested probes. Conflicts found by a previous guard are kept until there are new results.
-func (i *addressProber) handleLease(l *coordinationv1.Lease) {
+func (p *addressProber) handleLease(l *coordinationv1.Lease) {
 	var found map[netip.Addr]convert.ConflictReport
-	if !i.leaseRead {
+	if !p.leaseRead {
 		found = convert.ReadReport(l).Conflicts
 	}
-	i.leaseRead = true
-	i.probes.setRequests(time.Now(), convert.ProbeRequests(l), found)
+	p.leaseRead = true
+	p.probes.setRequests(time.Now(), convert.ProbeRequests(l), found)
 }

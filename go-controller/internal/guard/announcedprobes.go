@@ -51,85 +51,85 @@ type announcedProbes struct {
 }
 
 // set replaces the addresses. What was found about those that are announced as before is kept.
-func (q *announcedProbes) set(addrs map[netip.Addr]announcedAddress) {
+func (p *announcedProbes) set(addrs map[netip.Addr]announcedAddress) {
 	var next netip.Addr
-	if len(q.order) > 0 {
-		next = q.order[q.at]
+	if len(p.order) > 0 {
+		next = p.order[p.at]
 	}
-	before := q.byAddr
-	q.byAddr, q.order, q.contested = make(map[netip.Addr]*announcedProbe, len(addrs)), q.order[:0], 0
+	before := p.byAddr
+	p.byAddr, p.order, p.contested = make(map[netip.Addr]*announcedProbe, len(addrs)), p.order[:0], 0
 	for a, as := range addrs {
 		is := before[a]
 		if is == nil || is.announcedAddress != as {
 			is = &announcedProbe{announcedAddress: as}
 		}
 		if is.found.MAC != "" {
-			q.contested++
+			p.contested++
 		}
-		q.byAddr[a], q.order = is, append(q.order, a)
+		p.byAddr[a], p.order = is, append(p.order, a)
 	}
 	for a, is := range before {
-		q.changed = q.changed || is.found.MAC != "" && q.byAddr[a] != is
+		p.changed = p.changed || is.found.MAC != "" && p.byAddr[a] != is
 	}
-	slices.SortFunc(q.order, netip.Addr.Compare)
-	if q.at, _ = slices.BinarySearchFunc(q.order, next, netip.Addr.Compare); q.at == len(q.order) {
-		q.at = 0
+	slices.SortFunc(p.order, netip.Addr.Compare)
+	if p.at, _ = slices.BinarySearchFunc(p.order, next, netip.Addr.Compare); p.at == len(p.order) {
+		p.at = 0
 	}
 }
 
 // gap returns the time until the next probe.
-func (q *announcedProbes) gap() time.Duration {
-	return max(announcedInterval/time.Duration(max(1, len(q.order))), minAnnouncedGap)
+func (p *announcedProbes) gap() time.Duration {
+	return max(announcedInterval/time.Duration(max(1, len(p.order))), minAnnouncedGap)
 }
 
 // next returns the address to probe now; there must be one. last is true for the last one of a round.
-func (q *announcedProbes) next() (a netip.Addr, is *announcedProbe, last bool) {
-	a = q.order[q.at]
-	is = q.byAddr[a]
-	q.at = (q.at + 1) % len(q.order)
-	return a, is, q.at == 0
+func (p *announcedProbes) next() (a netip.Addr, is *announcedProbe, last bool) {
+	a = p.order[p.at]
+	is = p.byAddr[a]
+	p.at = (p.at + 1) % len(p.order)
+	return a, is, p.at == 0
 }
 
 // asked records a probe whose answer will be read, if there is one.
-func (q *announcedProbes) asked(is *announcedProbe) {
+func (p *announcedProbes) asked(is *announcedProbe) {
 	if is.found.MAC == "" {
 		return
 	}
 	if is.unanswered++; is.unanswered > announcedProbeNum {
-		is.found, q.changed = convert.ConflictReport{}, true
-		q.contested--
+		is.found, p.changed = convert.ConflictReport{}, true
+		p.contested--
 	}
 }
 
 // isAnswer reports whether a frame makes a difference, if it is from the network of the address: another host than the
 // known one has it, or the known one still has it. It costs little, because hosts may send any number of frames.
-func (q *announcedProbes) isAnswer(answer neighbour.Answer) bool {
-	is := q.byAddr[answer.Addr]
+func (p *announcedProbes) isAnswer(answer neighbour.Answer) bool {
+	is := p.byAddr[answer.Addr]
 	if is == nil || is.vlan != answer.VLAN || strings.EqualFold(answer.MAC, is.mac) {
 		return false
 	}
 	if is.found.MAC == "" {
-		return q.contested < convert.MaxAnnouncedConflicts
+		return p.contested < convert.MaxAnnouncedConflicts
 	}
 	return is.unanswered > 0
 }
 
 // receive records an answer for which isAnswer is true. The host that answered first is reported as long as any host
 // answers.
-func (q *announcedProbes) receive(now time.Time, answer neighbour.Answer) {
-	is := q.byAddr[answer.Addr]
+func (p *announcedProbes) receive(now time.Time, answer neighbour.Answer) {
+	is := p.byAddr[answer.Addr]
 	is.unanswered = 0
 	if is.found.MAC == "" {
 		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
-		q.contested++
-		q.changed = true
+		p.contested++
+		p.changed = true
 	}
 }
 
 // conflicts returns the hosts that answer, by address.
-func (q *announcedProbes) conflicts() map[netip.Addr]convert.ConflictReport {
+func (p *announcedProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 	out := map[netip.Addr]convert.ConflictReport{}
-	for a, is := range q.byAddr {
+	for a, is := range p.byAddr {
 		if is.found.MAC != "" {
 			out[a] = is.found
 		}

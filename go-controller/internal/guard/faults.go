@@ -54,14 +54,14 @@ type faultObservation struct {
 type faultHistory map[string]faultObservation
 
 // observe records the current faults and returns those in effect.
-func (s faultHistory) observe(now time.Time, faults map[string]world.Fault) map[string]world.Fault {
+func (h faultHistory) observe(now time.Time, faults map[string]world.Fault) map[string]world.Fault {
 	for network, f := range faults {
-		s[network] = faultObservation{f, now}
+		h[network] = faultObservation{f, now}
 	}
 	out := map[string]world.Fault{}
-	for network, f := range s {
+	for network, f := range h {
 		if now.Sub(f.last) > recovery {
-			delete(s, network)
+			delete(h, network)
 			continue
 		}
 		out[network] = f.Fault

@@ -46,20 +46,20 @@ func newControllerTracker() *healthTracker {
 }
 
 // observe records a heartbeat and returns the fault, or an empty string.
-func (v *healthTracker) observe(now time.Time, p unixctl.ProbeResult) string {
-	if v.lastReply.IsZero() || p == unixctl.Answered {
-		v.lastReply = now
+func (h *healthTracker) observe(now time.Time, p unixctl.ProbeResult) string {
+	if h.lastReply.IsZero() || p == unixctl.Answered {
+		h.lastReply = now
 	}
-	if v.lastRunning.IsZero() || p >= unixctl.Silent {
-		v.lastRunning = now
+	if h.lastRunning.IsZero() || p >= unixctl.Silent {
+		h.lastRunning = now
 	}
-	v.observed = v.observed || p != unixctl.Absent
-	unresponsive := now.Sub(v.lastReply) >= unresponsiveTimeout
+	h.observed = h.observed || p != unixctl.Absent
+	unresponsive := now.Sub(h.lastReply) >= unresponsiveTimeout
 	switch {
 	case p == unixctl.Silent && unresponsive:
-		return fmt.Sprintf("%s has not answered for %s: %s", v.daemon, unresponsiveTimeout, v.consequence)
-	case p < unixctl.Silent && v.observed && (unresponsive || now.Sub(v.lastRunning) >= downGracePeriod):
-		return fmt.Sprintf("%s is not running: %s", v.daemon, v.consequence)
+		return fmt.Sprintf("%s has not answered for %s: %s", h.daemon, unresponsiveTimeout, h.consequence)
+	case p < unixctl.Silent && h.observed && (unresponsive || now.Sub(h.lastRunning) >= downGracePeriod):
+		return fmt.Sprintf("%s is not running: %s", h.daemon, h.consequence)
 	}
 	return ""
 }

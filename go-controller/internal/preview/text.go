@@ -132,15 +132,15 @@ func (c *Changes) writeShards(b *strings.Builder, all bool) {
 	list(b, "", stays, all)
 }
 
-func (s *SessionChange) text(all bool) string {
+func (c *SessionChange) text(all bool) string {
 	text := ""
 	for _, part := range []struct {
 		nodes []string
 		what  string
 	}{
-		{s.Opened, "open"}, {s.Closed, "close"}, {s.Reopened, "close and open again"},
-		{s.Kept, "stay open, if this restores the settings that they still have from before the last edit,"},
-		{s.Adjusted, "change without closing"},
+		{c.Opened, "open"}, {c.Closed, "close"}, {c.Reopened, "close and open again"},
+		{c.Kept, "stay open, if this restores the settings that they still have from before the last edit,"},
+		{c.Adjusted, "change without closing"},
 	} {
 		if len(part.nodes) > 0 {
 			text += fmt.Sprintf(" sessions %s on %s;", part.what, names(part.nodes, all))
@@ -149,7 +149,7 @@ func (s *SessionChange) text(all bool) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{s.Added, "more"}, {s.Withdrawn, "withdrawn"}, {s.Altered, "with other attributes"}} {
+	}{{c.Added, "more"}, {c.Withdrawn, "withdrawn"}, {c.Altered, "with other attributes"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(" %s %s;", world.Count(part.n, "route"), part.what)
 		}

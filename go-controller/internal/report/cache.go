@@ -62,14 +62,14 @@ type cachedStatus struct {
 	status *status.Service
 }
 
-func (w *cachedStatus) sameInputs(o *cachedStatus) bool {
-	return !w.failed && !o.failed && w.want == o.want && w.got == o.got && w.flows == o.flows && w.ports == o.ports &&
-		w.outcome.Pool == o.outcome.Pool && w.outcome.Reason == o.outcome.Reason && w.outcome.Message == o.outcome.Message &&
-		slices.Equal(w.outcome.Addrs, o.outcome.Addrs) && slices.Equal(w.outcome.HeldExternal, o.outcome.HeldExternal) &&
-		slices.Equal(w.placements, o.placements) && slices.Equal(w.advertised, o.advertised) &&
-		slices.Equal(w.applied, o.applied) && w.applyError == o.applyError && w.zoneWait == o.zoneWait &&
-		w.zoneSilent == o.zoneSilent && w.pending == o.pending && w.late == o.late && w.postponed == o.postponed &&
-		w.egress == o.egress
+func (c *cachedStatus) sameInputs(o *cachedStatus) bool {
+	return !c.failed && !o.failed && c.want == o.want && c.got == o.got && c.flows == o.flows && c.ports == o.ports &&
+		c.outcome.Pool == o.outcome.Pool && c.outcome.Reason == o.outcome.Reason && c.outcome.Message == o.outcome.Message &&
+		slices.Equal(c.outcome.Addrs, o.outcome.Addrs) && slices.Equal(c.outcome.HeldExternal, o.outcome.HeldExternal) &&
+		slices.Equal(c.placements, o.placements) && slices.Equal(c.advertised, o.advertised) &&
+		slices.Equal(c.applied, o.applied) && c.applyError == o.applyError && c.zoneWait == o.zoneWait &&
+		c.zoneSilent == o.zoneSilent && c.pending == o.pending && c.late == o.late && c.postponed == o.postponed &&
+		c.egress == o.egress
 }
 
 // Services returns the statuses of all Services.
