@@ -108,7 +108,8 @@ func start(t *testing.T) *cluster {
 			}
 		}
 	}
-	apply(root+"/test/e2e/testdata/egressservices.yaml", root+"/test/controller/testdata/openshift-kinds.yaml", root+"/test/controller/testdata/metallb-kinds.yaml",
+	apply(root+"/test/e2e/testdata/egressservices.yaml", root+"/test/controller/testdata/openshift-kinds.yaml",
+		root+"/test/controller/testdata/metallb-kinds.yaml",
 		"testdata/gateway-kinds.yaml", "testdata/ipam-kinds.yaml")
 	await.NoError(t, "the kinds of others are served", plane.ServesKinds)
 	apply("testdata/cluster.yaml", "testdata/metallb.yaml")

@@ -213,8 +213,8 @@ status: {sessions: [{peer: tor, state: Established, outdated: true}]}
 		t.Fatal(err)
 	}
 	list := sessions(&cluster, time.Date(2026, 1, 1, 0, 0, 25, 0, time.UTC))
-	const want = "node n1 gets none with the new settings: correct or undo the edit, within 2 minutes of when it closed its " +
-		"session, and no other node closes one: kubectl edit bgppeers.slb.k8s.ovn.org tor   # spec.myASN, spec.peerASN"
+	const want = "node n1 gets none with the new settings: correct or undo the edit, within 2 minutes of when it closed " +
+		"its session, and no other node closes one: kubectl edit bgppeers.slb.k8s.ovn.org tor   # spec.myASN, spec.peerASN"
 	if len(list) != 2 || list[0].Undo != "" || list[1].Undo != want || !strings.HasSuffix(list[1].problem(), want) {
 		t.Errorf("sessions %+v", list)
 	}

@@ -61,8 +61,9 @@ func (p *path) trying(peer string) (session *v1alpha1.BGPSession, node string) {
 
 // undo returns what to do about the edit of a BGPPeer with which a node gets no session, and the command for it.
 func (p *path) undo(node string, s *v1alpha1.BGPSession) (text, command string) {
-	return fmt.Sprintf("node %s gets none with the new settings: correct or undo the edit, within %s of when it closed its "+
-			"session, and no other node closes one", node, world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute")),
+	return fmt.Sprintf("node %s gets none with the new settings: correct or undo the edit, within %s of when it closed "+
+			"its session, and no other node closes one",
+			node, world.Count(int(v1alpha1.SessionTurnLimit/time.Minute), "minute")),
 		p.noSession(node, s).Command
 }
 

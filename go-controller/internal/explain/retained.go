@@ -49,7 +49,8 @@ func (p *path) addRetained() {
 // mendRetained returns what lets something announce addresses again that are in no pool and in no subnet of an
 // L2Domain, and the command for it. Only a pool that a BGPAdvertisement selects does.
 func (p *path) mendRetained(addresses string) (remedy, command string) {
-	another := "give the Service another address (create it again, or annotation " + v1alpha1.AnnotationLoadBalancerIPs + ")"
+	another := "give the Service another address (create it again, or annotation " +
+		v1alpha1.AnnotationLoadBalancerIPs + ")"
 	var pools []string
 	for _, ad := range p.world.Advertisements {
 		if !world.Selects(ad.Services, p.service.Labels) {

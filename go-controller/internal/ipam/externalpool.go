@@ -331,19 +331,16 @@ func (st *state) keepClaims(w *world.Snapshot) {
 			continue
 		}
 		for _, service := range st.holders(a) {
-			uid := st.services[service].UID
-			name := world.ClaimName(p.Pool, uid)
+			name := world.ClaimName(p.Pool, st.services[service].UID)
 			keep(name)
 			c := st.claims.ByName[name]
 			backed[a] = backed[a] || c != nil && c.Addr == a
-			for _, own := range st.claims.byUID[uid] { // of an earlier spec.externalPool: the provider may restore the address
-				if own.Pool == p.Name && !own.Addr.IsValid() {
-					keep(own.Name)
-				}
-			}
 		}
 	}
 	for name, c := range st.claims.ByName {
+		if st.mayBeRestored(c) {
+			keep(name)
+		}
 		owner := st.poolOf(c.Addr)
 		_, left := w.Leaving[c.Addr]
 		if c.Addr.IsValid() && (owner == nil || owner.Name == c.Pool) && !backed[c.Addr] && st.backs(c) &&
@@ -351,6 +348,16 @@ func (st *state) keepClaims(w *world.Snapshot) {
 			keep(name)
 		}
 	}
+}
+
+// mayBeRestored reports whether a claim has no address any more, or not yet, and its Service has one of the same pool,
+// whose spec.externalPool may have been edited since: the provider may restore the address.
+func (st *state) mayBeRestored(c *world.Claim) bool {
+	service, exists := st.claims.services[c.UID]
+	return exists && !c.Addr.IsValid() && slices.ContainsFunc(st.services[service].Assigned, func(a netip.Addr) bool {
+		p := st.poolOf(a)
+		return p != nil && p.Name == c.Pool && p.External != nil && st.holds(a, service)
+	})
 }
 
 // Claims returns the IPAddressClaims that must exist, and those that must stay, by name. If all claims are known, the

@@ -93,7 +93,8 @@ func (s *site) createOne(ctx context.Context, i int) (time.Duration, error) {
 		return 0, err
 	}
 	defer w.Stop()
-	if _, err := s.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, s.slice(i), metav1.CreateOptions{}); err != nil {
+	slices := s.client.DiscoveryV1().EndpointSlices(namespace)
+	if _, err := slices.Create(ctx, s.slice(i), metav1.CreateOptions{}); err != nil {
 		return 0, err
 	}
 	began := time.Now()

@@ -34,9 +34,9 @@ type zoneFigures struct {
 	Worker     usage `json:"agent_of_other_node,omitzero"`
 	// An endpoint of one Service changes on the gateway: time from the write to the API server until it is in the
 	// northbound database of the node.
-	CommitMedian float64 `json:"endpoint_to_nb_p50_ms,omitzero"`
-	CommitP99    float64 `json:"endpoint_to_nb_p99_ms,omitzero"`
-	Create *createFigures `json:"create,omitempty"`
+	CommitMedian float64        `json:"endpoint_to_nb_p50_ms,omitzero"`
+	CommitP99    float64        `json:"endpoint_to_nb_p99_ms,omitzero"`
+	Create       *createFigures `json:"create,omitempty"`
 	// An agent restarts: time until it is ready, and its zone unchanged, has been compared.
 	RestartSeconds float64 `json:"agent_restart_s,omitzero"`
 	// A pod of each of RollPods Services is replaced within RollSeconds.
