@@ -94,8 +94,24 @@ func (e *Events) service(before, after *corev1.Service) {
 		e.queue.add(event{about, corev1.EventTypeWarning, v1alpha1.EventAddressConflict, c.Message})
 	}
 	if len(before.Status.LoadBalancer.Ingress) > 0 && len(after.Status.LoadBalancer.Ingress) == 0 {
-		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, "the address was released"})
+		e.queue.add(event{about, corev1.EventTypeNormal, v1alpha1.EventIPReleased, released(before, after)})
 	}
+}
+
+// released returns which addresses a Service does not have any more, and why if its conditions do not say so.
+func released(before, after *corev1.Service) string {
+	var addrs []string
+	for _, ingress := range before.Status.LoadBalancer.Ingress {
+		addrs = append(addrs, ingress.IP)
+	}
+	text := "released " + strings.Join(addrs, ", ")
+	switch {
+	case after.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		text += ": spec.type is " + string(after.Spec.Type)
+	case meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionAllocated) == nil:
+		text += ": ovnkube-slb does not serve the class of the Service any more (--load-balancer-class)"
+	}
+	return text
 }
 
 // transition reports a condition that has changed. A Service without an address whose claim is pending is reported if
