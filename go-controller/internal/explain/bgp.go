@@ -106,6 +106,10 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonStopped, p.ownPods(stopped[0])
 			link.Message += fmt.Sprintf("; %s: its routes are stale, and the router removes them at %s or earlier, unless the "+
 				"daemon starts again", bgp.Stopped(joined(stopped)), until.UTC().Format(time.RFC3339))
+		} else if at := slices.IndexFunc(r.Nodes, func(n string) bool { return p.stoppedDaemon(n) != nil }); at >= 0 {
+			s := p.stoppedDaemon(r.Nodes[at])
+			link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, s.command()
+			link.Message += fmt.Sprintf("; whether node %s still advertises it is not known: %s", r.Nodes[at], s)
 		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault.Message)

@@ -107,7 +107,7 @@ const (
 
 // ownPods returns the command that shows the Pods of this product on nodes, or only on the node that is given.
 func (p *path) ownPods(node string) string {
-	name := "ovnkube-slb-node"
+	name := nodeDaemons
 	if p.onOpenShiftSDN() {
 		name = "ovnkube-slb-sdn"
 	}

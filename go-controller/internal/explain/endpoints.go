@@ -173,7 +173,11 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	}
 	if len(unchanged) > 0 {
 		link.State = Warning
-		link.Reason, link.Command, _ = p.mendChange(unchanged[len(unchanged)-1], northd)
+		name := unchanged[len(unchanged)-1]
+		link.Reason, link.Command, _ = p.mendChange(name, northd)
+		if s := p.stoppedDaemon(name); s != nil {
+			link.Reason, link.Command = v1alpha1.ReasonNodeSilent, s.command()
+		}
 		link.Message += fmt.Sprintf("; connections to those on node %s fail%s: %s", joined(unchanged), ifNewer, unwritable)
 	}
 	if len(dead) > 0 {
@@ -216,19 +220,23 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	p.add(link)
 }
 
-// unchangeable returns why the zone of a node can't be changed, with interconnect: an endpoint on it takes connections
-// only if the zone has it and the Service already. It is empty if nothing shows that, and for active gateways, of which
-// the link to the dataplane says so.
+// unchangeable returns why the zone of a node can't be changed, or its agent does not run, with interconnect: an
+// endpoint on it takes connections only if the zone has it and the Service already. It is empty if nothing shows that,
+// and for active gateways, of which the link to the dataplane says so. northd is set if ovn-northd is the fault.
 func (p *path) unchangeable(node string) (why string, northd bool) {
 	n := objects.Named(p.objects.Nodes, node)
 	if n == nil || !p.layer2 || !p.hasAgents() ||
 		slices.ContainsFunc(p.gateways(), func(g *world.Node) bool { return g.Name == node }) {
 		return "", false
 	}
-	if agent := p.objects.Node(n, p.Now).Agent; agent != nil {
-		return agent.Unwritable, agent.Northd
+	agent := p.objects.Node(n, p.Now).Agent
+	if agent == nil {
+		return "", false
 	}
-	return "", false
+	if s := p.stoppedDaemon(node); s != nil {
+		return s.String(), false
+	}
+	return agent.Unwritable, agent.Northd
 }
 
 // countEndpoints returns the numbers of endpoints, and the nodes of those that take connections.

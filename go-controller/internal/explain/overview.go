@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -285,20 +286,24 @@ func (v *overview) doubts() []string {
 	return notes
 }
 
-// addStopped adds the parts of OVN that do not run.
+// addStopped adds the parts of OVN that do not run, and our own daemons on nodes.
 func (v *overview) addStopped() {
-	for _, names := range [][]string{northboundNames(), northdNames(), controllerNames()} {
-		for _, pod := range sorted(v.objects.Pods) {
-			if v.unreachable(pod.Spec.NodeName) {
-				continue // A finding of its own says so.
-			}
-			only := path{objects: &objects.Objects{}}
-			only.objects.Pods = append(only.objects.Pods, pod)
-			if s := only.stopped("", names...); s != nil {
-				v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Pod " + pod.Namespace + "/" + pod.Name,
-					Reason: "NotReady", Message: s.String(), Command: s.command()})
-			}
+	add := func(pod *corev1.Pod, s *stopped, consequence string) {
+		if s != nil {
+			v.out.Findings = append(v.out.Findings, Finding{State: Warning, Object: "Pod " + pod.Namespace + "/" + pod.Name,
+				Reason: "NotReady", Message: s.String() + consequence, Command: s.command()})
 		}
+	}
+	for _, pod := range sorted(v.objects.Pods) {
+		if v.unreachable(pod.Spec.NodeName) {
+			continue // A finding of its own says so.
+		}
+		only := path{objects: &objects.Objects{}}
+		only.objects.Pods = append(only.objects.Pods, pod)
+		for _, names := range [][]string{northboundNames(), northdNames(), controllerNames()} {
+			add(pod, only.stopped("", names...), "")
+		}
+		add(pod, only.stoppedDaemon(""), "; until it is, what its node has reported may be out of date")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -57,6 +58,21 @@ func (p *path) stopped(node string, containers ...string) *stopped {
 	}
 	return found
 }
+
+// stoppedDaemon returns our own container on a node if it does not work. It returns nil if it does, or if no Pod shows
+// it. What the node has reported stays valid for a while.
+func (p *path) stoppedDaemon(node string) *stopped {
+	only := path{objects: &objects.Objects{}}
+	for _, pod := range p.objects.Pods {
+		if pod.Labels["app.kubernetes.io/name"] == nodeDaemons {
+			only.objects.Pods = append(only.objects.Pods, pod)
+		}
+	}
+	return only.stopped(node, "node")
+}
+
+// nodeDaemons is the name of the DaemonSet with guards, agents and BGP daemons.
+const nodeDaemons = "ovnkube-slb-node"
 
 // mendChange returns the reason and the command against what does not pass changes on to OVN: ovn-northd, or the
 // northbound database. It is on a node, with interconnect, or the cluster's if the name
