@@ -14,7 +14,7 @@ import (
 // ForeignSubnets describes the subnets of a domain that look like those of another network, by family, such as the ones
 // of an example manifest: the domain is on the segment of the nodes themselves, and no subnet of the family contains an
 // address of a node. They may be right, as a segment can have several subnets, so no condition reports them. On other
-// segments, nodes need no address.
+// segments, nodes need no address. A next hop that is not the nodes' own is described, too.
 func ForeignSubnets(d *world.Domain, w *world.Snapshot) []string {
 	var foreign []string
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
@@ -44,7 +44,7 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 			continue
 		}
 		if slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return world.FamilyOf(a) == f && inSubnet(d, a) }) {
-			return ""
+			return otherNextHop(d, n, f)
 		}
 		own, known = append(own, ownNetworks(n, f)...), known || len(n.External) > 0
 		for network := range w.Bridges[n.Chassis] {
@@ -67,6 +67,19 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 		text += "; is another spec.physicalNetwork meant? Nodes also have " + world.Some(slices.Compact(others), maxNamed)
 	}
 	return text
+}
+
+// otherNextHop describes a next hop of a domain that is not the one of a node's own default route in the same subnet.
+// Nothing has checked that it is a router: without one, clients in other subnets get no replies.
+func otherNextHop(d *world.Domain, n *world.Node, f world.Family) string {
+	for _, s := range d.Subnets {
+		hops := slices.DeleteFunc(slices.Clone(n.NextHops), func(a netip.Addr) bool { return !s.Prefix.Contains(a) })
+		if s.Gateway.IsValid() && world.FamilyOf(s.Gateway) == f && len(hops) > 0 && !slices.Contains(hops, s.Gateway) {
+			return fmt.Sprintf("spec.subnets[].gateway: %s is not the next hop that node %s has in %s, which is %s: is it a "+
+				"router? Without one, clients in other subnets get no replies", s.Gateway, n.Name, s.Prefix, hops[0])
+		}
+	}
+	return ""
 }
 
 func inSubnet(d *world.Domain, a netip.Addr) bool {
