@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"go4.org/netipx"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,10 @@ func (c *conversion) checkServices() {
 			c.checkPoolRequest(ref, s)
 		}
 		if len(addrs) == 0 {
+			if foreign && c.isOfMetalLB(s) {
+				c.add(Warning, ref, "spec.loadBalancerClass", "%s can't be changed. To move the Service, recreate it without a "+
+					"class or with %s", *class, v1alpha1.LoadBalancerClass)
+			}
 			continue
 		}
 		if apimeta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionAllocated) {
@@ -68,6 +73,20 @@ func (c *conversion) checkServices() {
 	if ours > 0 {
 		c.add(Note, "", "", "Services that have their addresses from pools of slb.k8s.ovn.org already: %d", ours)
 	}
+}
+
+// isOfMetalLB reports whether a Service with a class is MetalLB's although it has no address: it has one of its
+// annotations, or the class that MetalLB serves.
+func (c *conversion) isOfMetalLB(s *corev1.Service) bool {
+	if slices.ContainsFunc(c.source.workloads, func(w *workload) bool { return w.class == *s.Spec.LoadBalancerClass }) {
+		return true
+	}
+	for name := range s.Annotations {
+		if strings.HasPrefix(name, "metallb.io/") || strings.HasPrefix(name, "metallb.universe.tf/") {
+			return true
+		}
+	}
+	return false
 }
 
 // checkAddress reports whether a pool could have allocated an address.
