@@ -18,9 +18,11 @@ type EgressProblem uint8
 const (
 	// EgressNodeUnknown means that there is no Node of that name.
 	EgressNodeUnknown EgressProblem = iota + 1
-	// EgressOffSegment means that no address of the node's gateway is in a subnet of the L2Domain.
+	// EgressOffSegment means that no address of the node's gateway is in the subnet of the L2Domain that contains the
+	// address.
 	EgressOffSegment
-	// EgressNoMAC means that the MAC address of the node's gateway is unknown, or that of a shard.
+	// EgressNoMAC means that the MAC address of the node's gateway is unknown, or that of a shard of any
+	// L2Domain.
 	EgressNoMAC
 	// EgressOtherSubnet means that the address is not in the subnet of the address of its shard's router.
 	EgressOtherSubnet
@@ -42,7 +44,7 @@ func (d *Decision) computeEgress() {
 	if len(d.World.EgressHosts) == 0 || d.World.Cluster.OpenShiftSDN {
 		return
 	}
-	nodes := map[string]*world.Node{}
+	nodes, shards := map[string]*world.Node{}, d.shardMACs()
 	for _, n := range d.World.Nodes {
 		nodes[n.Name] = n
 	}
@@ -56,39 +58,50 @@ func (d *Decision) computeEgress() {
 				continue
 			}
 			e := Egress{Service: s.Key, Node: host}
-			e.MAC, e.Problem = d.hostOf(v, nodes[host])
+			e.MAC, e.Problem = d.hostOf(v, nodes[host], shards)
 			d.Egress[v.Addr] = e
 		}
 	}
 }
 
 // hostOf returns the MAC address of a node on the segment of an address. What the node says of itself decides only
-// where packets to this address go that are for no port of a Service.
-func (d *Decision) hostOf(v plan.VIP, n *world.Node) (mac string, problem EgressProblem) {
+// where packets to this address go that are for no port of a Service. The host has to be in the address' own subnet:
+// any other one sends those that it forwards to a router, from whose MAC address nothing is dropped, and they
+// circulate.
+func (d *Decision) hostOf(v plan.VIP, n *world.Node, shards map[string]bool) (mac string, problem EgressProblem) {
 	i := slices.IndexFunc(d.Topology.Domains, func(o plan.Domain) bool { return o.Name == v.Shard.Domain })
 	if n == nil || i < 0 {
 		return "", EgressNodeUnknown
 	}
 	domain := &d.Topology.Domains[i]
-	onSegment := slices.ContainsFunc(n.External, func(a netip.Addr) bool {
-		return slices.ContainsFunc(domain.Subnets, func(s world.Subnet) bool { return s.Prefix.Contains(a) })
+	onSegment := slices.ContainsFunc(domain.Subnets, func(s world.Subnet) bool {
+		return s.Prefix.Contains(v.Addr) && slices.ContainsFunc(n.External, s.Prefix.Contains)
 	})
-	routed, ours := false, false
-	for _, s := range domain.Shards {
-		ours = ours || s.ID.SegmentMAC(d.World.Cluster.ID) == n.GatewayMAC
-		routed = routed || s.ID == v.Shard && slices.ContainsFunc(s.Anchors, func(anchor netip.Prefix) bool {
+	routed := slices.ContainsFunc(domain.Shards, func(s plan.Shard) bool {
+		return s.ID == v.Shard && slices.ContainsFunc(s.Anchors, func(anchor netip.Prefix) bool {
 			return anchor.Masked().Contains(v.Addr)
 		})
-	}
+	})
 	switch {
-	case !onSegment:
-		return "", EgressOffSegment
 	case !routed:
 		return "", EgressOtherSubnet
-	case ours || n.GatewayMAC == "":
+	case !onSegment:
+		return "", EgressOffSegment
+	case n.GatewayMAC == "" || shards[n.GatewayMAC]:
 		return "", EgressNoMAC
 	}
 	return n.GatewayMAC, 0
+}
+
+// shardMACs returns the MAC addresses of the shards of all L2Domains: those of two can be on one segment.
+func (d *Decision) shardMACs() map[string]bool {
+	macs := map[string]bool{}
+	for _, domain := range d.Topology.Domains {
+		for _, s := range domain.Shards {
+			macs[s.ID.SegmentMAC(d.World.Cluster.ID)] = true
+		}
+	}
+	return macs
 }
 
 // vips returns the addresses of a Service that have a shard.

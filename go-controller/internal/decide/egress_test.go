@@ -49,6 +49,39 @@ func TestServicesAtAnAddressHaveOneHost(t *testing.T) {
 	}
 }
 
+// The host has to be in the address' own subnet, and its MAC address must not be that of a shard of any L2Domain:
+// what it forwards would circulate.
+func TestHostThatWouldForwardInCirclesGetsNoReplies(t *testing.T) {
+	other := netip.MustParsePrefix("10.60.0.0/24")
+	for name, test := range map[string]struct {
+		subnet netip.Prefix // second one of the L2Domain
+		addr   string       // of the gateway of n2
+		mac    string
+		want   EgressProblem
+	}{
+		"in the subnet":      {other, "10.50.0.12", "02:42:0a:32:00:0c", 0},
+		"in another subnet":  {other, "10.60.0.12", "02:42:0a:32:00:0c", EgressOffSegment},
+		"in another family":  {netip.MustParsePrefix("fd50::/64"), "fd50::12", "02:42:0a:32:00:0c", EgressOffSegment},
+		"MAC of its shard":   {other, "10.50.0.12", world.ShardID{Domain: "lan"}.SegmentMAC(""), EgressNoMAC},
+		"MAC of other shard": {other, "10.50.0.12", world.ShardID{Domain: "dmz"}.SegmentMAC(""), EgressNoMAC},
+	} {
+		s := worldtest.Service(world.Key{Namespace: "shop", Name: "web"}, 1)
+		w := onSegment(worldtest.Small(5, s))
+		dmz := *w.Domains[0]
+		dmz.Name, dmz.Pools, dmz.PhysicalNetwork = "dmz", []string{"dmz"}, "dmznet"
+		dmz.Subnets = []world.Subnet{{Prefix: netip.MustParsePrefix("10.70.0.0/24")}}
+		w.Domains[0].Subnets = append(w.Domains[0].Subnets, world.Subnet{Prefix: test.subnet})
+		w.Domains = append(w.Domains, &dmz)
+		w.Nodes[1].External, w.Nodes[1].GatewayMAC = []netip.Addr{netip.MustParseAddr(test.addr)}, test.mac
+		w.EgressHosts = map[world.Key]string{s.Key: "n2"}
+		var st State
+		e, ok := st.Decide(w).Egress[netip.MustParseAddr("10.50.0.100")]
+		if !ok || e.Problem != test.want || (e.MAC == "") != (test.want != 0) {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
 // An amendment would not give the other Services at an address the host of a Service that is created or deleted.
 func TestServicesWithAnEgressServiceAreNotAmended(t *testing.T) {
 	first, second := worldtest.Service(world.Key{Namespace: "shop", Name: "first"}, 1),

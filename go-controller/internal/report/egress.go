@@ -58,8 +58,8 @@ func (s *egressState) text(key world.Key) string {
 	case decide.EgressNodeUnknown:
 		why = "the node does not exist"
 	case decide.EgressOffSegment:
-		why = fmt.Sprintf("no address of the node's gateway (k8s.ovn.org/l3-gateway-config) is in a subnet of L2Domain %s",
-			s.in.Shard.Domain)
+		why = fmt.Sprintf("no address of the node's gateway (k8s.ovn.org/l3-gateway-config) is in the subnet of L2Domain %s "+
+			"that contains %s", s.in.Shard.Domain, s.in.Addr)
 	case decide.EgressNoMAC:
 		why = "the annotation k8s.ovn.org/l3-gateway-config of the node has no MAC address of its own"
 	case decide.EgressOtherSubnet:

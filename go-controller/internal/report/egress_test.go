@@ -34,7 +34,7 @@ func TestEgressIsReportedWhereItCannotWork(t *testing.T) {
 		}, "has no MAC address of its own: limit spec.nodeSelector"},
 		"off the segment": {func(w *world.Snapshot) {
 			w.Nodes[1].External = []netip.Addr{netip.MustParseAddr("172.18.0.12")}
-		}, "is in a subnet of L2Domain lan: limit spec.nodeSelector"},
+		}, "is in the subnet of L2Domain lan that contains 10.50.0.100: limit spec.nodeSelector"},
 		"another node for the same address": {func(w *world.Snapshot) {
 			older := worldtest.Service(api, 0)
 			for _, s := range []*world.Service{older, w.Services[0]} {
