@@ -212,7 +212,7 @@ func number(n *int64) *uint32 {
 }
 
 // SessionError returns what messages contain of the last error of a session, which a node writes.
-func SessionError(lastError string) string { return Truncate(lastError, maxForeignText) }
+func SessionError(lastError string) string { return Bounded(lastError) }
 
 // Sessions converts the sessions that a node reports, by peer; nil if there are none. What routers keep by graceful
 // restart after the daemon was stopped counts as Established.
@@ -225,7 +225,7 @@ func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSes
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{
 			Established: session.State == v1alpha1.BGPEstablished, Outdated: session.Outdated,
-			BFDProblem: Truncate(session.BFDError, maxForeignText), PeerASN: uint32(session.PeerASN),
+			BFDProblem: Bounded(session.BFDError), PeerASN: uint32(session.PeerASN),
 		}
 		if gone && is.Established {
 			is.Established, is.Problem = false, "the BGP daemon was stopped"

@@ -3,6 +3,7 @@
 package convert_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -87,6 +90,43 @@ func TestTextsOfReportsAreBounded(t *testing.T) {
 	status := &v1alpha1.BGPNodeStatus{}
 	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: long}}
 	bounded(t, "lastError", convert.Sessions(status, time.Now()))
+}
+
+// What a node, a provider of addresses or another project writes becomes part of messages: it is short, and one line.
+func TestTextsForMessagesArePrintable(t *testing.T) {
+	evil := "\x1b[31m\u202e\r\n" + long
+	quoted, err := json.Marshal(evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(annotation, format string) convert.Report {
+		return convert.ReadReport(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{annotation: strings.ReplaceAll(format, "%", string(quoted))}}})
+	}
+	object := func(spec, status map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": status}}
+	}
+	ref := map[string]any{"name": evil, "kind": evil, "apiGroup": evil}
+	bgp := &v1alpha1.BGPNodeStatus{}
+	bgp.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: evil, BFDError: evil}}
+	for name, got := range map[string]any{
+		"faults":    report(v1alpha1.AnnotationFaults, `{"physnet":{"kind":%,"message":%,"links":%,"bridge":%}}`).Faults,
+		"localnets": report(v1alpha1.AnnotationLocalnets, `{"slb-lan":{"bridge":%}}`).Localnets,
+		"zone": *report(v1alpha1.AnnotationZone,
+			`{"bridges":{"physnet":%},"failed":{"a/b":%},"problem":%,"unwritable":%}`).Zone,
+		"poolRef":    *convert.Claim(object(map[string]any{"poolRef": ref}, nil), nil),
+		"addressRef": *convert.Claim(object(nil, map[string]any{"addressRef": map[string]any{"name": evil}}), nil),
+		"refusal": *convert.Claim(object(nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready",
+			"status": "False", "reason": evil, "message": evil}}}), nil),
+		"host": convert.EgressHost(object(map[string]any{"sourceIPBy": "LoadBalancerIP"}, map[string]any{"host": evil})),
+		"bgp":  convert.Sessions(bgp, time.Now()),
+	} {
+		bounded(t, name, got)
+		text := fmt.Sprintf("%+v", got)
+		if !strings.Contains(text, `\u001b[31m`) || printable.Line(text) != text {
+			t.Errorf("%s: %.200q", name, text)
+		}
+	}
 }
 
 func TestTextsOfServicesAreBounded(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -54,9 +53,9 @@ func IsOurClaim(u *unstructured.Unstructured) bool {
 // Claim converts an IPAddressClaim. addresses are the IPAddresses in its namespace, by name.
 func Claim(u *unstructured.Unstructured, addresses map[string]*unstructured.Unstructured) *world.Claim {
 	out := &world.Claim{Name: u.GetName(), Namespace: u.GetLabels()[v1alpha1.LabelServiceNamespace],
-		UID: u.GetLabels()[v1alpha1.LabelServiceUID], Pool: u.GetAnnotations()[v1alpha1.AnnotationIPAddressPool],
-		Ref: world.PoolRef{APIGroup: text(u, "spec", "poolRef", "apiGroup"), Kind: text(u, "spec", "poolRef", "kind"),
-			Name: text(u, "spec", "poolRef", "name")},
+		UID: u.GetLabels()[v1alpha1.LabelServiceUID], Pool: Bounded(u.GetAnnotations()[v1alpha1.AnnotationIPAddressPool]),
+		Ref: world.PoolRef{APIGroup: Bounded(text(u, "spec", "poolRef", "apiGroup")),
+			Kind: Bounded(text(u, "spec", "poolRef", "kind")), Name: Bounded(text(u, "spec", "poolRef", "name"))},
 		Deleting: u.GetDeletionTimestamp() != nil, Kept: slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerClaim)}
 	name := text(u, "status", "addressRef", "name")
 	if name == "" {
@@ -65,7 +64,7 @@ func Claim(u *unstructured.Unstructured, addresses map[string]*unstructured.Unst
 	}
 	a, err := claimedAddress(u.GetName(), addresses[name])
 	if err != nil {
-		out.Problem = fmt.Sprintf("IPAddress %s %v", Truncate(printable.Line(name), maxForeignText), err)
+		out.Problem = fmt.Sprintf("IPAddress %s %v", Bounded(name), err)
 	}
 	out.Addr = a
 	return out
@@ -76,7 +75,7 @@ func claimedAddress(claim string, u *unstructured.Unstructured) (netip.Addr, err
 	if u == nil {
 		return netip.Addr{}, fmt.Errorf("does not exist")
 	}
-	quoted := func(value string) string { return Truncate(printable.Line(fmt.Sprintf("%q", value)), maxForeignText) }
+	quoted := func(value string) string { return Bounded(fmt.Sprintf("%q", value)) }
 	if of := text(u, "spec", "claimRef", "name"); of != claim {
 		return netip.Addr{}, fmt.Errorf("belongs to another claim (spec.claimRef.name: %s)", quoted(of))
 	}

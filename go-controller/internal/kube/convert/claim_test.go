@@ -90,7 +90,7 @@ func TestTextsOfClaimsAreBounded(t *testing.T) {
 	u := parsed(t, "metadata: {name: c}\nstatus: {conditions: [{type: Ready, status: 'False', reason: R, "+
 		"message: \"\\e[31m"+strings.Repeat("x", 5000)+"\"}]}")
 	got := Claim(u, nil).Refusal
-	if len(got) > maxBounded || strings.Contains(got, "\x1b") {
+	if len(got) > maxForeignText || strings.Contains(got, "\x1b") {
 		t.Errorf("refusal %q", got)
 	}
 	u = parsed(t, "metadata: {name: c}\nstatus: {addressRef: {name: "+strings.Repeat("x", 5000)+"}}")

@@ -28,5 +28,5 @@ func EgressHost(u *unstructured.Unstructured) (host string, translates bool) {
 	if by != sourceIPByLoadBalancer {
 		return "", false
 	}
-	return Truncate(host, maxForeignText), true
+	return Bounded(host), true
 }

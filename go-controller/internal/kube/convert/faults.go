@@ -40,9 +40,9 @@ func readFaults(text string) map[string]world.Fault {
 		if faults == nil {
 			faults = make(map[string]world.Fault, len(reports))
 		}
-		faults[network] = world.Fault{Kind: world.FaultKind(Truncate(string(f.Kind), maxForeignText)),
-			Message: Truncate(f.Message, maxForeignText), Links: Truncate(f.Links, maxForeignText),
-			Bridge: Truncate(f.Bridge, maxForeignText)}
+		faults[network] = world.Fault{Kind: world.FaultKind(Bounded(string(f.Kind))),
+			Message: Bounded(f.Message), Links: Bounded(f.Links),
+			Bridge: Bounded(f.Bridge)}
 	}
 	return faults
 }

@@ -87,7 +87,7 @@ const defaultReportTime = 40 * time.Second
 const maxReportTime = 15 * time.Minute
 
 // ReadReport converts a report. Invalid parts are ignored: they must not take a gateway out of service. Texts are
-// truncated to 256 bytes.
+// limited to 256 bytes (Bounded).
 func ReadReport(l *coordinationv1.Lease) Report {
 	var r Report
 	r.Faults = readFaults(l.Annotations[v1alpha1.AnnotationFaults])
@@ -106,7 +106,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	}
 	for name, is := range r.Localnets {
 		slices.SortFunc(is.Stale, netip.Addr.Compare)
-		is.Bridge = Truncate(is.Bridge, maxForeignText)
+		is.Bridge = Bounded(is.Bridge)
 		r.Localnets[name] = is
 	}
 	r.Tunnels = readTunnels(l.Annotations[v1alpha1.AnnotationTunnels])

@@ -26,14 +26,12 @@ func Truncate(text string, most int) string {
 	return text[:end] + "..."
 }
 
-func truncateValues[K comparable](texts map[K]string) {
+func boundValues[K comparable](texts map[K]string) {
 	for key, text := range texts {
-		texts[key] = Truncate(text, maxForeignText)
+		texts[key] = Bounded(text)
 	}
 }
 
-// maxBounded is the maximum length of a text of other projects in messages, in bytes.
-const maxBounded = 256
-
-// Bounded returns a text of another project, or of the API server about its objects, for messages.
-func Bounded(text string) string { return Truncate(printable.Line(text), maxBounded) }
+// Bounded returns a text of others for messages: of a node, of another project, or of the API server about its objects.
+// It is one line, so that it can't pass for more than one message.
+func Bounded(text string) string { return Truncate(printable.Line(text), maxForeignText) }

@@ -44,7 +44,7 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	}
 	slices.Sort(r.Contested)
 	for key, why := range a.Failed {
-		r.Failed[key.String()] = Truncate(why, maxForeignText)
+		r.Failed[key.String()] = Bounded(why)
 	}
 	r.Misplaced = slices.SortedFunc(maps.Keys(a.Misplaced), netip.Addr.Compare)
 	r.Misplaced = r.Misplaced[:min(len(r.Misplaced), maxMisplaced)]
@@ -55,17 +55,17 @@ func ZoneReport(a *world.ZoneAgent) (string, error) {
 	return string(text), nil
 }
 
-// readZone is the inverse of ZoneReport, except that it truncates texts. It returns nil if there is no valid report.
+// readZone is the inverse of ZoneReport, except for Bounded. It returns nil if there is no valid report.
 func readZone(text string) *world.ZoneAgent {
 	var r zoneReport
 	if json.Unmarshal([]byte(text), &r) != nil {
 		return nil
 	}
-	truncateValues(r.Bridges)
+	boundValues(r.Bridges)
 	maps.DeleteFunc(r.Bridges, func(network, _ string) bool { return len(network) > maxForeignText })
-	truncateValues(r.Failed)
-	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Truncate(r.Problem, maxForeignText),
-		Unwritable: Truncate(r.Unwritable, maxForeignText), Northd: r.Northd, NoOverlay: r.NoOverlay, Started: r.Started,
+	boundValues(r.Failed)
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Bounded(r.Problem),
+		Unwritable: Bounded(r.Unwritable), Northd: r.Northd, NoOverlay: r.NoOverlay, Started: r.Started,
 		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {

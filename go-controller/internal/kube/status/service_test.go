@@ -157,6 +157,19 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	}
 }
 
+// Parts of messages come from others. An error of several objects has a line for each.
+func TestMessagesAreOneLineWithoutControlCharacters(t *testing.T) {
+	s := desired("10.0.0.1")
+	s.Allocated.Message = "first\nsecond \x1b[31m\u202e"
+	have := write(t, s, &corev1.Service{}, early)
+	if got := condition(t, have, v1alpha1.ConditionAllocated); got.Message != `first; second \u001b[31m\u202e` {
+		t.Errorf("message %q", got.Message)
+	}
+	if _, changed := s.Merged(have, later); changed {
+		t.Error("an escaped message is written again")
+	}
+}
+
 func TestReleaseRemovesOnlyOwnFields(t *testing.T) {
 	have := write(t, desired("10.0.0.1"), &corev1.Service{}, early)
 	have.Status.Conditions = append(have.Status.Conditions, metav1.Condition{Type: "example.org/Other"})

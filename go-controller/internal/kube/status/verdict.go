@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -38,8 +39,11 @@ func (v Verdict) condition(kind string, generation int64, now time.Time) metav1.
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
 }
 
-// Truncate returns a message that fits in a condition and in an Event.
-func Truncate(message string) string { return convert.Truncate(message, maxMessageLength) }
+// Truncate returns a message that fits in a condition and in an Event, as one line without control characters: parts of
+// it come from others, for example from annotations of Services and nodes.
+func Truncate(message string) string {
+	return convert.Truncate(printable.Line(strings.ReplaceAll(message, "\n", "; ")), maxMessageLength)
+}
 
 // Verdicts are conditions by their type.
 type Verdicts map[string]Verdict
