@@ -105,7 +105,7 @@ func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
 func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
 	p := st.poolOf(a)
 	if p == nil {
-		if use := st.usedAs(a); use != "" {
+		if use := st.usedAs(a, s.Key); use != "" {
 			return fmt.Sprintf("address %s is %s", a, use)
 		}
 		return fmt.Sprintf("address %s is in no pool", a)

@@ -16,6 +16,8 @@ import (
 type foreignUse struct {
 	netipx.IPRange
 	role, user string
+	// service is the user if that is a Service; user is empty then.
+	service world.Key
 	// isMisconfiguration is set if the overlap is a mistake in the pool. The others are expected, such as the broadcast
 	// address in a pool that is a whole subnet.
 	isMisconfiguration bool
@@ -23,10 +25,26 @@ type foreignUse struct {
 
 func (f foreignUse) compare(o foreignUse) int {
 	return cmp.Or(f.From().Compare(o.From()), f.To().Compare(o.To()), cmp.Compare(f.role, o.role),
-		cmp.Compare(f.user, o.user))
+		cmp.Compare(f.user, o.user), f.service.Compare(o.service))
 }
 
-func (f foreignUse) String() string { return f.role + " " + f.user }
+func misconfigured(r netipx.IPRange, role, user string) foreignUse {
+	return foreignUse{IPRange: r, role: role, user: user, isMisconfiguration: true}
+}
+
+// String names Services of all namespaces.
+func (f foreignUse) String() string { return f.describe(world.Key{}) }
+
+// describe returns role and user for a message on a Service, or for one on none, which names those of all namespaces.
+func (f foreignUse) describe(service world.Key) string {
+	switch {
+	case f.service == (world.Key{}):
+		return f.role + " " + f.user
+	case service == (world.Key{}):
+		service = f.service
+	}
+	return f.role + " " + nameFor(service, f.service)
+}
 
 // nodeRole and hopRole are the roles of addresses that nodes themselves report.
 const nodeRole, hopRole = "an address of node", "the next hop of node"
@@ -68,16 +86,16 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 			}
 		}
 		for _, a := range n.Addrs {
-			all = append(all, foreignUse{netipx.IPRangeFrom(a, a), nodeRole, n.Name, true})
+			all = append(all, misconfigured(netipx.IPRangeFrom(a, a), nodeRole, n.Name))
 		}
 	}
 	for a, node := range hops {
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), hopRole, node, true})
+		all = append(all, misconfigured(netipx.IPRangeFrom(a, a), hopRole, node))
 	}
 	for _, d := range w.Domains {
 		for _, s := range d.Subnets {
 			if g := s.Gateway; g.IsValid() {
-				all = append(all, foreignUse{netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name, true})
+				all = append(all, misconfigured(netipx.IPRangeFrom(g, g), "the next hop of L2Domain", d.Name))
 			}
 			all = append(all, reservedSubnetAddrs(s.Prefix)...)
 		}
@@ -86,19 +104,19 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 		if c == (world.Conflict{}) {
 			continue // It is held by the Service that it belongs to.
 		}
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), conflictRole, describe(c), true})
+		all = append(all, misconfigured(netipx.IPRangeFrom(a, a), conflictRole, describe(c)))
 	}
 	for a, service := range w.Leaving {
-		all = append(all, foreignUse{netipx.IPRangeFrom(a, a), "still in the status of Service", service.String(), false})
+		all = append(all, foreignUse{IPRange: netipx.IPRangeFrom(a, a), role: "still in the status of", service: service})
 	}
 	for _, p := range w.Cluster.ClusterSubnets {
-		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the pod network", p.String(), true})
+		all = append(all, misconfigured(netipx.RangeOfPrefix(p), "in the pod network", p.String()))
 	}
 	for _, p := range w.Cluster.ServiceSubnets {
-		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in the Service network", p.String(), true})
+		all = append(all, misconfigured(netipx.RangeOfPrefix(p), "in the Service network", p.String()))
 	}
 	for _, p := range w.Cluster.InternalSubnets {
-		all = append(all, foreignUse{netipx.RangeOfPrefix(p), "in OVN-Kubernetes' own network", p.String(), true})
+		all = append(all, misconfigured(netipx.RangeOfPrefix(p), "in OVN-Kubernetes' own network", p.String()))
 	}
 	return all
 }
@@ -111,10 +129,11 @@ func reservedSubnetAddrs(p netip.Prefix) []foreignUse {
 		return nil
 	}
 	r := netipx.RangeOfPrefix(p)
-	list := []foreignUse{{netipx.IPRangeFrom(r.From(), r.From()), "the first address of subnet", p.String(), false}}
+	list := []foreignUse{{IPRange: netipx.IPRangeFrom(r.From(), r.From()), role: "the first address of subnet",
+		user: p.String()}}
 	if p.Addr().Is4() {
-		list = append(list, foreignUse{netipx.IPRangeFrom(r.To(), r.To()), "the broadcast address of subnet", p.String(),
-			false})
+		list = append(list, foreignUse{IPRange: netipx.IPRangeFrom(r.To(), r.To()), role: "the broadcast address of subnet",
+			user: p.String()})
 	}
 	return list
 }
@@ -139,8 +158,9 @@ func (pi *poolIndex) firstUse(a netip.Addr, roles []string) foreignUse {
 	return first
 }
 
-// usedAs returns what an address that is in no pool is used for inside of the cluster, or an empty string.
-func (pi *poolIndex) usedAs(a netip.Addr) string {
+// usedAs returns what an address that is in no pool is used for inside of the cluster, for a message on a
+// Service (describe), or an empty string.
+func (pi *poolIndex) usedAs(a netip.Addr, service world.Key) string {
 	if pi.addrUses == nil {
 		pi.addrUses = make(map[netip.Addr]foreignUse, len(pi.allUses))
 		for _, u := range pi.allUses {
@@ -156,11 +176,11 @@ func (pi *poolIndex) usedAs(a netip.Addr) string {
 		slices.SortFunc(pi.networks, foreignUse.compare)
 	}
 	if u, ok := pi.addrUses[a]; ok {
-		return u.String()
+		return u.describe(service)
 	}
 	for _, u := range pi.networks {
 		if u.Contains(a) {
-			return u.String()
+			return u.describe(service)
 		}
 	}
 	return ""

@@ -22,7 +22,7 @@ type forwarding struct {
 
 func newForwarding(c *world.Cluster) forwarding {
 	use := func(role string, p netip.Prefix) foreignUse {
-		return foreignUse{netipx.RangeOfPrefix(p), role, p.String(), true}
+		return misconfigured(netipx.RangeOfPrefix(p), role, p.String())
 	}
 	var out forwarding
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {

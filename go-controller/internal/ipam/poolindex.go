@@ -236,7 +236,7 @@ func (pi *poolIndex) unusableExcept(p *pool, a netip.Addr, service world.Key, ro
 	}
 	if contains(pi.foreign, a) {
 		if use := pi.firstUse(a, roles); use.role != "" {
-			return fmt.Sprintf("%s is %s", a, use.String())
+			return fmt.Sprintf("%s is %s", a, use.describe(service))
 		}
 	}
 	if reservedFor, kept := pi.reservations[a]; kept && reservedFor != service {

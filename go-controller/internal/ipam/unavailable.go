@@ -17,7 +17,7 @@ func (a *Allocation) Unavailable(addr netip.Addr) string {
 	st := a.allocator.state
 	p := st.poolOf(addr)
 	if p == nil {
-		if use := st.usedAs(addr); use != "" {
+		if use := st.usedAs(addr, world.Key{}); use != "" {
 			return fmt.Sprintf("%s is %s", addr, use)
 		}
 		return ""

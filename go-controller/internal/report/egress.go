@@ -67,7 +67,11 @@ func (s *egressState) text(key world.Key) string {
 			s.in.Shard.Index, s.in.Shard.Domain)
 		remedy = "have an L2Domain for each subnet"
 	default:
-		why = fmt.Sprintf("they go to node %s, that of the EgressService of %s, which has %s as well", s.otherNode, s.other,
+		other := s.other.String()
+		if s.other.Namespace != key.Namespace { // who may see a Service may not see those of other namespaces
+			other = "a Service of another namespace"
+		}
+		why = fmt.Sprintf("they go to node %s, that of the EgressService of %s, which has %s as well", s.otherNode, other,
 			s.in.Addr)
 		remedy = "give both EgressServices a spec.nodeSelector for the same node"
 	}
