@@ -109,6 +109,7 @@ func TestTextsForMessagesArePrintable(t *testing.T) {
 	ref := map[string]any{"name": evil, "kind": evil, "apiGroup": evil}
 	bgp := &v1alpha1.BGPNodeStatus{}
 	bgp.Status.Sessions = []v1alpha1.BGPSession{{Peer: "router", LastError: evil, BFDError: evil}}
+	host, _ := convert.EgressHost(object(map[string]any{"sourceIPBy": "LoadBalancerIP"}, map[string]any{"host": evil}))
 	for name, got := range map[string]any{
 		"faults":    report(v1alpha1.AnnotationFaults, `{"physnet":{"kind":%,"message":%,"links":%,"bridge":%}}`).Faults,
 		"localnets": report(v1alpha1.AnnotationLocalnets, `{"slb-lan":{"bridge":%}}`).Localnets,
@@ -118,7 +119,7 @@ func TestTextsForMessagesArePrintable(t *testing.T) {
 		"addressRef": *convert.Claim(object(nil, map[string]any{"addressRef": map[string]any{"name": evil}}), nil),
 		"refusal": *convert.Claim(object(nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready",
 			"status": "False", "reason": evil, "message": evil}}}), nil),
-		"host": convert.EgressHost(object(map[string]any{"sourceIPBy": "LoadBalancerIP"}, map[string]any{"host": evil})),
+		"host": host,
 		"bgp":  convert.Sessions(bgp, time.Now()),
 	} {
 		bounded(t, name, got)
