@@ -49,6 +49,8 @@ type Dataplane struct {
 	complete bool
 	// unconfirmed are the addresses that are assigned to a node and that it has not confirmed yet.
 	unconfirmed sdn.Table
+	// late is when nodes last did not confirm in time.
+	late map[string]time.Time
 
 	mu sync.Mutex
 	// have is the current assignment, as last observed or written. versions are the versions of the Node objects that
@@ -75,6 +77,7 @@ func New(o Options) *Dataplane {
 	d := &Dataplane{
 		nodes: o.Nodes, prober: newProber(o.Changed), changed: o.Changed, drifted: o.Drifted, synced: make(chan struct{}),
 		plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{}, unconfirmed: sdn.Table{},
+		late: map[string]time.Time{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 	}
 	close(d.synced) // all required state arrives with the Nodes

@@ -26,13 +26,16 @@ import (
 const (
 	// handoverTime is how long a gateway may take to give up or to take addresses.
 	handoverTime = 2 * time.Second
+	// lateHandoverTime is how long one may take to take addresses that has not confirmed in time within lateTime. All
+	// other changes wait meanwhile. One that has applied its assignment answers as fast as a health check.
+	lateHandoverTime, lateTime = probeTimeout, time.Minute
 	// lookEvery is the interval between checks whether an awaited gateway is lost.
 	lookEvery = 50 * time.Millisecond
 	// writeTimeout limits one write.
 	writeTimeout = 5 * time.Second
 )
 
-var errUnconfirmed = fmt.Errorf("its agent does not confirm it within %s", handoverTime)
+var errUnconfirmed = fmt.Errorf("its agent does not confirm it in time (%s)", handoverTime)
 
 // handover moves the nodes from their current to the desired assignment.
 type handover struct {
@@ -44,7 +47,7 @@ type handover struct {
 	// waits maps addresses that a node may still hold to that node.
 	waits  map[netip.Addr]string
 	failed *failures
-	// mu guards versions and, during writes, have, unreadable and failed.
+	// mu guards versions, late and, during writes, have, unreadable and failed.
 	mu       sync.Mutex
 	versions map[string]string
 }
@@ -212,13 +215,21 @@ func (h *handover) confirm(ctx context.Context) {
 			delete(h.unconfirmed, node)
 			continue
 		}
+		h.mu.Lock()
+		wait := patience(h.late[node], time.Now())
+		h.mu.Unlock()
 		asking.Go(func() {
 			h.Dataplane.mu.Lock()
 			version := h.Dataplane.versions[node]
 			h.Dataplane.mu.Unlock()
-			failed, err := h.acknowledged(ctx, node, version)
+			asked, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			failed, err := h.acknowledged(asked, node, version)
 			h.mu.Lock()
 			defer h.mu.Unlock()
+			if errors.Is(err, errUnconfirmed) && wait == handoverTime {
+				h.late[node] = time.Now()
+			}
 			for a := range addrs {
 				why := err
 				if failed[a] != "" {
@@ -233,6 +244,15 @@ func (h *handover) confirm(ctx context.Context) {
 		})
 	}
 	asking.Wait()
+	maps.DeleteFunc(h.late, func(_ string, late time.Time) bool { return patience(late, time.Now()) == handoverTime })
+}
+
+// patience returns how long to wait for a node that was last late at a time, or never.
+func patience(late, now time.Time) time.Duration {
+	if now.Sub(late) < lateTime {
+		return lateHandoverTime
+	}
+	return handoverTime
 }
 
 // acknowledged waits until a node has applied a version, unless the node is lost. It returns the errors by address.
