@@ -166,7 +166,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		case f.Message != "":
 			without, fault = append(without, name), f
 		default:
-			if why, is := p.unchangeable(name); why != "" {
+			if why, is := p.unchangeable(name); why != "" && !p.lags(p.announced) {
 				unchanged, unwritable, northd = append(unchanged, name), why, is
 			}
 		}
@@ -217,6 +217,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Command = p.mendFault(without[0], fault)
 	}
 	p.addBeyondTunnels(&link, nodes)
+	p.addLagging(&link, nodes)
 	p.add(link)
 }
 

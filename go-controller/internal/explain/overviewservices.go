@@ -42,6 +42,10 @@ func (v *overview) addServices() {
 		if w := weak[key]; c == nil && w != nil {
 			c, state = w, Warning
 		}
+		if announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced); c == nil &&
+			v.lags(announced) {
+			c, state = announced, Warning
+		}
 		if c == nil {
 			l := v.warningOf(s, services[key])
 			if l == nil {

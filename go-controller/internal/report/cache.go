@@ -51,6 +51,8 @@ type cachedStatus struct {
 	// zoneWait is set as long as the status may wait for the zone. zoneSilent is why its agent can't report progress.
 	zoneWait   bool
 	zoneSilent string
+	// lagging is about endpoints on nodes whose zones have not applied the plan.
+	lagging string
 	// pending is set if changes have not taken effect yet, and late if that has taken too long.
 	pending, late bool
 	// postponed is set if the newest plan waits in the dataplane.
@@ -69,7 +71,7 @@ func (c *cachedStatus) sameInputs(o *cachedStatus) bool {
 		slices.Equal(c.placements, o.placements) && slices.Equal(c.advertised, o.advertised) &&
 		slices.Equal(c.applied, o.applied) && c.applyError == o.applyError && c.zoneWait == o.zoneWait &&
 		c.zoneSilent == o.zoneSilent && c.pending == o.pending && c.late == o.late && c.postponed == o.postponed &&
-		c.egress == o.egress
+		c.egress == o.egress && c.lagging == o.lagging
 }
 
 // Services returns the statuses of all Services.
@@ -93,6 +95,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 			applied:    v.World.Applied[s.Key],
 			applyError: v.World.ApplyErrors[s.Key],
 			zoneWait:   v.MayAwaitZone(s.Key),
+			lagging:    v.lagging(s.Key),
 			pending:    !got.Pending.IsZero(),
 			late:       !got.Pending.IsZero() && !v.awaitsTranslation(got),
 			postponed:  got.Postponed,

@@ -19,6 +19,9 @@ import (
 // reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the reason
 // and message if gateways reach all of its endpoints: they may reach some only, or none.
 func (v *Builder) reaching(p *plan.Service, reason, message string) *status.Verdict {
+	if lagging := v.lagging(p.Key); lagging != "" {
+		reason, message = v1alpha1.ReasonPartlyUsable, message+"; "+lagging
+	}
 	switch beyond, all := v.beyondTunnels(p); {
 	case all:
 		return not(v1alpha1.ReasonNoEndpoints, "no gateway reaches an endpoint of the Service: %s; %s", beyond, message)

@@ -61,6 +61,8 @@ type Snapshot struct {
 	// ApplyErrors the reasons why those zones could not, in a cluster with interconnect. Both are nil otherwise.
 	Applied     map[Key][]netip.Addr
 	ApplyErrors map[Key]string
+	// Lagging are the nodes with backends of a Service whose zones have not applied its ServicePlan for a while, sorted.
+	Lagging map[Key][]string
 	// Announced are the addresses that the network's own database, or with interconnect the ServicePlans, announce now,
 	// limited to those of ServicesToVerify. It is nil while these cannot be read.
 	Announced map[netip.Addr]bool

@@ -57,7 +57,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		c.Order = existing(nodes, order)
 		w.ShardStates[shard] = c
 	}
-	p.observeApplied(w, active)
+	p.observeApplied(w, active, gateways)
 	w.Announced = p.published(w.ServicesToVerify())
 }
 
@@ -153,14 +153,18 @@ func existing(nodes map[string]*world.Node, order []string) []string {
 	})
 }
 
-// observeApplied adds the addresses that the zones of their gateways have programmed.
-func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node) {
+// observeApplied adds the addresses that the zones of their gateways have programmed, and the nodes of backends whose
+// zones have not applied a plan for a while.
+func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node,
+	gateways map[world.ShardID][]string) {
 	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
+	w.Lagging = map[world.Key][]string{}
 	w.Misplaced = map[netip.Addr]bool{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active, p.unapplied = active, map[string]bool{}
 	before := p.awaited
+	p.observeLags(w, gateways)
 	for _, o := range p.objects {
 		p.observePlan(w, o)
 	}
@@ -192,6 +196,7 @@ func (p *Publisher) ObserveReports(w *world.Snapshot, agents map[string]*world.Z
 		} else {
 			delete(w.Applied, key)
 			delete(w.ApplyErrors, key)
+			delete(w.Lagging, key)
 		}
 	}
 	var keys []world.Key
@@ -204,7 +209,7 @@ func (p *Publisher) ObserveReports(w *world.Snapshot, agents map[string]*world.Z
 			keys = append(keys, keyOf(o))
 		}
 	}
-	if p.awaited != before {
+	if p.awaited != before || p.catchingUp(agents) {
 		p.options.Changed()
 	}
 	return keys
@@ -219,6 +224,10 @@ func (p *Publisher) observePlan(w *world.Snapshot, o *v1alpha1.ServicePlan) {
 	key := keyOf(o)
 	delete(w.Applied, key)
 	delete(w.ApplyErrors, key)
+	delete(w.Lagging, key)
+	if nodes := p.lagging(o); nodes != nil {
+		w.Lagging[key] = nodes
+	}
 	for _, v := range o.Spec.VIPs {
 		n := p.active[shardOf(&v)]
 		addr, err := netip.ParseAddr(v.Address)

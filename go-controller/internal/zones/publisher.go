@@ -78,6 +78,9 @@ type Publisher struct {
 	unclaimed map[world.ShardID]unclaimed
 	// missed are the gateways that had to claim a shard and did not.
 	missed map[gatewayOf]missedClaim
+	// lags are what zones have not applied, by node, and lagCheck is when that is looked at again.
+	lags     map[string]*lag
+	lagCheck time.Time
 }
 
 var _ dataplane.Dataplane = (*Publisher)(nil)

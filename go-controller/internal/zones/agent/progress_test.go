@@ -29,7 +29,7 @@ func TestManyFailuresHoldBackNoOtherPlan(t *testing.T) {
 			results[key] = loop.Result{Key: key, Plan: plan}
 		}
 	}
-	applied, failed := p.progress("n1", results)
+	applied, failed := p.progress("n1", results, false)
 	if applied != good || len(failed) != many {
 		t.Errorf("applied up to %d with %d failures, want %d with %d", applied, len(failed), good, many)
 	}
@@ -41,7 +41,7 @@ func TestManyFailuresHoldBackNoOtherPlan(t *testing.T) {
 	_, plans, _ = p.desired("n1", world.Cluster{}, nil)
 	key := world.Key{Namespace: "shop", Name: "one-more"}
 	results[key] = loop.Result{Key: key, Plan: plans[key], Err: long}
-	if applied, _ := p.progress("n1", results); applied >= 500 {
+	if applied, _ := p.progress("n1", results, false); applied >= 500 {
 		t.Errorf("applied up to %d, which claims a plan that failed and is not listed", applied)
 	}
 }

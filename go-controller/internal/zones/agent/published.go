@@ -332,10 +332,11 @@ func (p *published) activeGateways() map[world.ShardID]string {
 }
 
 // progress returns the resource version up to which all plans are applied that have an address in a shard of which the
-// node is a gateway, except the failed ones that it returns with the reason for each. If there are too many of these,
-// it stays below the version of the first that is not returned. The controller does not need the others from this node,
-// and reporting them would write the Lease for each change of an endpoint.
-func (p *published) progress(node string, results map[world.Key]loop.Result) (
+// node is a gateway, or all plans if the zone can't be changed, except the failed ones that it returns with the reason
+// for each. If there are too many of these, it stays below the version of the first that is not returned. The
+// controller does not need the others from this node, and reporting them would write the Lease for each change of an
+// endpoint. A zone that can't be changed makes no progress, so its Lease is not written more often.
+func (p *published) progress(node string, results map[world.Key]loop.Result, unwritable bool) (
 	applied uint64, failed map[world.Key]string,
 ) {
 	type failure struct {
@@ -348,7 +349,7 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	own := p.shardsOf(node)
 	for _, o := range p.plans {
 		// A plan whose shard is not published yet may turn out to concern the node.
-		if o.plan != nil && !p.awaiting[o.key] &&
+		if !unwritable && o.plan != nil && !p.awaiting[o.key] &&
 			!slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
 			continue
 		}

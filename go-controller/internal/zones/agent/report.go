@@ -48,10 +48,13 @@ func (a *Agent) report() {
 	}
 	r.Misplaced = a.dataplane.Misplaced()
 	r.NoOverlay = a.overlay.missing(unread == nil, a.dataplane.LacksTransit(), time.Now(), a.changed)
-	r.Applied, r.Failed = a.progress(n.Name, a.runner.Results())
 	a.mu.Unlock()
 	_, topologyError := a.runner.TopologyResult()
 	r.Problem, r.Unwritable, r.Northd = a.problem(topologyError)
+	results := a.runner.Results()
+	a.mu.Lock()
+	r.Applied, r.Failed = a.progress(n.Name, results, r.Unwritable != "")
+	a.mu.Unlock()
 	text, err := convert.ZoneReport(r)
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode the report")

@@ -208,8 +208,8 @@ const (
 	// survived.
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True, Ready=True): the object works, except for what the message names. Also a reason
-	// of Services (Announced=True): the addresses of one family have no usable endpoint, or gateways do not reach some
-	// endpoints because OVN's tunnels of a node are down.
+	// of Services (Announced=True): the addresses of one family have no usable endpoint, gateways do not reach some
+	// endpoints because OVN's tunnels of a node are down, or the zone of their node has not applied the latest change.
 	ReasonPartlyUsable = "PartlyUsable"
 	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its
 	// sessions are closed.
