@@ -150,8 +150,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
 	}
 	var without, dead, unanswered, silent, unchanged []string
-	var unwritable string
-	var northd bool
+	var agent *stopped
 	var fault world.Fault
 	beyond, _ := p.beyondTunnels(nodes)
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -166,19 +165,14 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 		case f.Message != "":
 			without, fault = append(without, name), f
 		default:
-			if why, is := p.unchangeable(name); why != "" && !p.lags(p.announced) {
-				unchanged, unwritable, northd = append(unchanged, name), why, is
+			if s := p.stoppedAgent(name); s != nil {
+				unchanged, agent = append(unchanged, name), s
 			}
 		}
 	}
 	if len(unchanged) > 0 {
-		link.State = Warning
-		name := unchanged[len(unchanged)-1]
-		link.Reason, link.Command, _ = p.mendChange(name, northd)
-		if s := p.stoppedDaemon(name); s != nil {
-			link.Reason, link.Command = v1alpha1.ReasonNodeSilent, s.command()
-		}
-		link.Message += fmt.Sprintf("; connections to those on node %s fail%s: %s", joined(unchanged), ifNewer, unwritable)
+		link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonNodeSilent, agent.command()
+		link.Message += fmt.Sprintf("; connections to those on node %s fail%s: %s", joined(unchanged), ifNewer, agent)
 	}
 	if len(dead) > 0 {
 		link.State, link.Reason = Warning, v1alpha1.ReasonNodeSilent
@@ -221,23 +215,16 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	p.add(link)
 }
 
-// unchangeable returns why the zone of a node can't be changed, or its agent does not run, with interconnect: an
-// endpoint on it takes connections only if the zone has it and the Service already. It is empty if nothing shows that,
-// and for active gateways, of which the link to the dataplane says so. northd is set if ovn-northd is the fault.
-func (p *path) unchangeable(node string) (why string, northd bool) {
+// stoppedAgent returns our own container on a node if it does not work, with interconnect: an endpoint on the node
+// takes connections only if the zone has it and the Service already. It returns nil if nothing shows that, for active
+// gateways, of which the link to the dataplane says so, and if the controller knows more.
+func (p *path) stoppedAgent(node string) *stopped {
 	n := objects.Named(p.objects.Nodes, node)
-	if n == nil || !p.layer2 || !p.hasAgents() ||
+	if n == nil || !p.layer2 || !p.hasAgents() || p.lags(p.announced) || p.objects.Node(n, p.Now).Agent == nil ||
 		slices.ContainsFunc(p.gateways(), func(g *world.Node) bool { return g.Name == node }) {
-		return "", false
+		return nil
 	}
-	agent := p.objects.Node(n, p.Now).Agent
-	if agent == nil {
-		return "", false
-	}
-	if s := p.stoppedDaemon(node); s != nil {
-		return s.String(), false
-	}
-	return agent.Unwritable, agent.Northd
+	return p.stoppedDaemon(node)
 }
 
 // countEndpoints returns the numbers of endpoints, and the nodes of those that take connections.
