@@ -233,7 +233,7 @@ func probesOf(modules map[string]module) probes {
 }
 
 // notReported returns the annotations of a node's Lease that belong to modules that are not enabled. That of the agent
-// with OpenShift SDN is not among them: it runs in a DaemonSet of its own.
+// with OpenShift SDN is among them where OVN is programmed: the cluster has been migrated.
 func notReported(o *nodeOptions) []string {
 	var out []string
 	if !o.guard {
@@ -242,6 +242,9 @@ func notReported(o *nodeOptions) []string {
 	}
 	if !o.l2 {
 		out = append(out, v1alpha1.AnnotationZone)
+	}
+	if !o.sdn {
+		out = append(out, v1alpha1.AnnotationAgent)
 	}
 	return out
 }

@@ -74,11 +74,12 @@ func TestReportsOfDisabledModulesAreCleared(t *testing.T) {
 		options nodeOptions
 		want    []string
 	}{
-		{nodeOptions{guard: true}, []string{v1alpha1.AnnotationZone}},
-		{nodeOptions{guard: true, l2: true}, nil},
+		{nodeOptions{guard: true}, []string{v1alpha1.AnnotationZone, v1alpha1.AnnotationAgent}},
+		{nodeOptions{guard: true, l2: true}, []string{v1alpha1.AnnotationAgent}},
+		{nodeOptions{guard: true, l2: true, sdn: true}, nil},
 		{nodeOptions{l2: true}, []string{v1alpha1.AnnotationFaults, v1alpha1.AnnotationLocalnets,
 			v1alpha1.AnnotationConflicts, v1alpha1.AnnotationAnnouncedConflicts, v1alpha1.AnnotationProbed,
-			v1alpha1.AnnotationTunnels}},
+			v1alpha1.AnnotationTunnels, v1alpha1.AnnotationAgent}},
 	} {
 		if got := notReported(&c.options); !slices.Equal(got, c.want) {
 			t.Errorf("guard %t, l2 %t: %v, want %v", c.options.guard, c.options.l2, got, c.want)

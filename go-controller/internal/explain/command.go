@@ -108,7 +108,7 @@ const (
 // ownPods returns the command that shows the Pods of this product on nodes, or only on the node that is given.
 func (p *path) ownPods(node string) string {
 	name := nodeDaemons
-	if p.onOpenShiftSDN() {
+	if p.world.Cluster.OpenShiftSDN {
 		name = "ovnkube-slb-sdn"
 	}
 	command := printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=%s",
@@ -117,16 +117,6 @@ func (p *path) ownPods(node string) string {
 		command += printable.Command(" --field-selector spec.nodeName=%s", node)
 	}
 	return command
-}
-
-// onOpenShiftSDN is world.Cluster.OpenShiftSDN also while no agent reports: then the controller names the missing
-// agents.
-func (p *path) onOpenShiftSDN() bool {
-	return p.world.Cluster.OpenShiftSDN || slices.ContainsFunc(p.objects.Domains, func(d *v1alpha1.L2Domain) bool {
-		return slices.ContainsFunc(d.Status.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
-			return n.Reason == v1alpha1.ExcludedNoAgent && strings.Contains(n.Message, "--enable-sdn")
-		})
-	})
 }
 
 // mendObject returns the command against what a condition of an object of ours reports.

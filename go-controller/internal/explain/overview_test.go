@@ -80,28 +80,29 @@ func TestStatusListsServicesThatExplainWarnsAbout(t *testing.T) {
 	}
 }
 
-// No Lease shows OpenShift SDN while no agent runs. The controller knows it.
+// No Lease shows OpenShift SDN while no agent runs. The mode that the controller wrote shows it.
 func TestPodsOfMissingAgents(t *testing.T) {
-	for flag, want := range map[string]string{
-		"--enable-sdn": "app.kubernetes.io/name=ovnkube-slb-sdn --field-selector spec.nodeName=n1",
-		"--enable-l2":  "app.kubernetes.io/name=ovnkube-slb-node --field-selector spec.nodeName=n1",
+	for mode, want := range map[string]string{
+		"OpenShiftSDN": "app.kubernetes.io/name=ovnkube-slb-sdn --field-selector spec.nodeName=n1",
+		"Interconnect": "app.kubernetes.io/name=ovnkube-slb-node --field-selector spec.nodeName=n1",
 	} {
 		d := &v1alpha1.L2Domain{}
-		d.Name, d.Status.ExcludedNodes = "lan", []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedNoAgent,
-			Message: `no agent runs on node "n1" (ovnkube-slb node ` + flag + ")"}}
+		d.Name, d.Status.Mode = "lan", mode
+		d.Status.ExcludedNodes = []v1alpha1.ExcludedNode{{Name: "n1", Reason: v1alpha1.ExcludedNoAgent,
+			Message: `no agent runs on node "n1"`}}
 		v := Summarize(&objects.Objects{Domains: []*v1alpha1.L2Domain{d}}, time.Now())
 		if len(v.Findings) != 1 || !strings.Contains(v.Findings[0].Command, want) {
-			t.Errorf("%s: %+v, want one whose command contains %q", flag, v.Findings, want)
+			t.Errorf("%s: %+v, want one whose command contains %q", mode, v.Findings, want)
 		}
 		if is := v.Domains[0]; is.State != Unknown || is.Reason != ReasonNotProcessed {
-			t.Errorf("%s: domain without conditions: %s %s", flag, is.State, is.Reason)
+			t.Errorf("%s: domain without conditions: %s %s", mode, is.State, is.Reason)
 		}
 		accepted := metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}
 		ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 		d.Status.Conditions = []metav1.Condition{accepted, ready}
 		if is := Summarize(&objects.Objects{Domains: []*v1alpha1.L2Domain{d}}, time.Now()).Domains[0]; is.State != Warning ||
 			is.Reason != v1alpha1.ExcludedNoAgent {
-			t.Errorf("%s: domain with an excluded node: %s %s", flag, is.State, is.Reason)
+			t.Errorf("%s: domain with an excluded node: %s %s", mode, is.State, is.Reason)
 		}
 	}
 }

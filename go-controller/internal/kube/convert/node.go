@@ -89,6 +89,9 @@ func Node(n *corev1.Node, o Options) *world.Node {
 	return out
 }
 
+// HasChassis reports whether OVN runs on a node.
+func HasChassis(n *corev1.Node) bool { return chassis(n) != "" }
+
 // chassis returns the system-id of a node, or an empty string if the annotation is none: a kubelet can write any text
 // into its Node, and this one becomes part of rows in the databases of all zones.
 func chassis(n *corev1.Node) string {

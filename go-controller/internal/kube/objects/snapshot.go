@@ -28,9 +28,23 @@ func (o *Objects) ServiceOptions() convert.Options {
 
 func (o *Objects) options() convert.Options {
 	return convert.Options{DefaultClass: true, MetalLBAnnotations: true, DrainTaints: convert.DefaultDrainTaints(),
-		OpenShiftSDN: slices.ContainsFunc(o.Leases, func(l *coordinationv1.Lease) bool {
+		OpenShiftSDN: o.onOpenShiftSDN()}
+}
+
+// onOpenShiftSDN reports whether the controller serves L2Domains by the kernels of nodes, as their statuses say. The
+// Leases of agents count only while no status says a mode, and no node has a chassis: each node can write its own.
+func (o *Objects) onOpenShiftSDN() bool {
+	served := false
+	for _, d := range o.Domains {
+		if world.ServingMode(d.Status.Mode) == world.ServedByKernels {
+			return true
+		}
+		served = served || d.Status.Mode != ""
+	}
+	return !served && !slices.ContainsFunc(o.Nodes, convert.HasChassis) &&
+		slices.ContainsFunc(o.Leases, func(l *coordinationv1.Lease) bool {
 			return l.Annotations[v1alpha1.AnnotationAgent] != ""
-		})}
+		})
 }
 
 // classes returns the classes of Services that have our conditions. A Service that the controller does not serve any
