@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zones
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// A rolling update of the agents must not write the statuses of all Services.
+func TestZonesLagOnceTheyHaveMadeNoProgressForAWhile(t *testing.T) {
+	key := world.Key{Namespace: "shop", Name: "web"}
+	p, start := New(Options{}), time.Unix(1000, 0)
+	p.store(&v1alpha1.ServicePlan{ObjectMeta: metav1.ObjectMeta{Name: "shop.web", ResourceVersion: "7"},
+		Spec: v1alpha1.ServicePlanSpec{Namespace: "shop", Name: "web",
+			VIPs: []v1alpha1.PlannedVIP{{Address: "10.50.0.100", L2Domain: "lan"}},
+			Listeners: []v1alpha1.PlannedListener{{Address: "10.50.0.100", Protocol: "TCP", Port: 80,
+				Backends: []v1alpha1.PlannedBackend{{Address: "10.244.1.1:80", NodeName: "n1"}}}}}})
+	for _, c := range []struct {
+		what       string
+		at         time.Duration
+		applied    uint64
+		unwritable string
+		lags       bool
+	}{
+		{"applied", 0, 7, "", false},
+		{"the agent restarts and applies everything again", time.Second, 2, "", false},
+		{"it goes on for long", 2 * lagTime, 3, "", false},
+		{"the zone can't be changed, but has the Service", 2 * lagTime, 7, "no database", false},
+	} {
+		if got := lagsAt(p, start.Add(c.at), c.applied, c.unwritable, key); got != c.lags {
+			t.Errorf("%s: lags %t", c.what, got)
+		}
+	}
+	o := *p.objects["shop.web"]
+	o.ResourceVersion = "9"
+	p.store(&o)
+	for _, c := range []struct {
+		what       string
+		at         time.Duration
+		applied    uint64
+		unwritable string
+		lags       bool
+	}{
+		{"published just now", 3 * lagTime, 7, "", false},
+		{"no progress for a while", 4 * lagTime, 7, "", true},
+		{"some progress", 4 * lagTime, 8, "", true},
+		{"all is applied", 4 * lagTime, 9, "", false},
+		{"an agent that starts and can't change its zone", 4 * lagTime, 0, "no database", false},
+	} {
+		if got := lagsAt(p, start.Add(c.at), c.applied, c.unwritable, key); got != c.lags {
+			t.Errorf("%s: lags %t", c.what, got)
+		}
+	}
+}
+
+// lagsAt reports whether node n1 lags behind the Service after an observation.
+func lagsAt(p *Publisher, now time.Time, applied uint64, unwritable string, key world.Key) bool {
+	w := &world.Snapshot{Now: now,
+		Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: {"n1"}}}},
+		Nodes: []*world.Node{{Name: "n1", Chassis: "c1",
+			Agent: &world.ZoneAgent{Applied: applied, Unwritable: unwritable}}}}
+	p.Observe(w)
+	return slices.Contains(w.Lagging[key], "n1")
+}
