@@ -5,11 +5,13 @@ package explain
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -35,7 +37,14 @@ func (p *path) addLagging(link *Link, nodes map[string]bool) {
 			return
 		}
 	}
-	if link.State == OK {
+	// A question about one family does not show that the other one has no endpoint, which has the same reason.
+	idle := slices.ContainsFunc(p.addrs(), func(a netip.Addr) bool {
+		for range plan.Endpoints(p.service, world.FamilyOf(a)) {
+			return false
+		}
+		return true
+	})
+	if link.State == OK && !idle {
 		link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonPartlyUsable, p.ownPods("")
 		link.Message += "; " + p.announced.Message
 	}
