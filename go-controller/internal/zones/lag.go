@@ -76,6 +76,9 @@ func (p *Publisher) observeLags(w *world.Snapshot, gateways map[world.ShardID][]
 		}
 	}
 	p.lags = lags
+	p.anyLags = slices.ContainsFunc(w.Nodes, func(n *world.Node) bool {
+		return lags[n.Name] != nil && lags[n.Name].lasting
+	})
 	// One check at a time is enough: whatever begins later is due later.
 	if !due.IsZero() && !w.Now.Before(p.lagCheck) {
 		p.lagCheck = due
@@ -86,6 +89,9 @@ func (p *Publisher) observeLags(w *world.Snapshot, gateways map[world.ShardID][]
 // lagging returns the nodes with backends of a plan whose zones have not applied it for a while, sorted. p.mu must be
 // held.
 func (p *Publisher) lagging(o *v1alpha1.ServicePlan) []string {
+	if !p.anyLags { // A pass must not look at all backends for nothing.
+		return nil
+	}
 	version, nodes := Version(o), map[string]bool{}
 	for i := range o.Spec.Listeners {
 		for _, b := range o.Spec.Listeners[i].Backends {

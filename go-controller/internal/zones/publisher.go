@@ -78,8 +78,10 @@ type Publisher struct {
 	unclaimed map[world.ShardID]unclaimed
 	// missed are the gateways that had to claim a shard and did not.
 	missed map[gatewayOf]missedClaim
-	// lags are what zones have not applied, by node, and lagCheck is when that is looked at again.
+	// lags are what zones have not applied, by node. anyLags is set if that has lasted for one of them. lagCheck is when
+	// that is looked at again.
 	lags     map[string]*lag
+	anyLags  bool
 	lagCheck time.Time
 }
 
