@@ -89,7 +89,7 @@ spec:
 			By("admitting one client of the segment over IPv4, and none over IPv6")
 			restrict(`["10.50.0.200/32"]`)
 			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
-				Should(ContainSubstring("no client is admitted over IPv6"))
+				Should(ContainSubstring("layer 2 admits no client over IPv6"))
 			together(
 				func() { eventuallyAnswered(ctx, "remote", addrs, httpPort, echoPort, 0) },
 				func() { eventuallyAnswered(ctx, "client", addrs, httpPort, echoPort, 2) })
