@@ -7,9 +7,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -44,7 +47,34 @@ func (r Router) ask(ctx context.Context, daemon, command string) ([]byte, error)
 	if _, err := execute(conn, in, "enable"); err != nil {
 		return nil, err
 	}
-	return execute(conn, in, command)
+	out, err := execute(conn, in, command)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w; %s: %s", err, daemon, r.threads(daemon))
+	}
+	return out, err
+}
+
+// threads returns in which system call each thread of a daemon is that does not answer, see proc_pid_syscall(5), and
+// where in the kernel it waits. One that waits for a lock is in futex(2).
+func (r Router) threads(daemon string) string {
+	pid, err := os.ReadFile(filepath.Join(r.Dir, daemon+".pid"))
+	if err != nil {
+		return err.Error()
+	}
+	tasks, _ := filepath.Glob(filepath.Join("/proc", strings.TrimSpace(string(pid)), "task/*")) // a valid pattern
+	states := make([]string, 0, len(tasks))
+	for _, task := range tasks {
+		var state []string
+		for _, file := range []string{"comm", "syscall", "wchan"} {
+			text, err := os.ReadFile(filepath.Join(task, file))
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			state = append(state, strings.TrimSpace(string(text)))
+		}
+		states = append(states, strings.Join(state, ": "))
+	}
+	return strings.Join(states, "; ")
 }
 
 // execute runs a command. It ends with a zero byte, and what the daemon writes with three and a status (vtysh_read in
