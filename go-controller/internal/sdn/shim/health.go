@@ -110,6 +110,9 @@ func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[n
 			}
 			return failed, nil
 		}
+		if status.Code(err) == codes.DeadlineExceeded {
+			return nil, errUnconfirmed // the agent has the deadline, too, and may end the stream first
+		}
 		if err != nil {
 			return nil, errors.New(shortened(err.Error()))
 		}

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // A gateway that is well and does not confirm makes changes of Services on other gateways wait once in a minute.
@@ -29,5 +32,16 @@ func TestWaitForGatewayThatWasLateIsShort(t *testing.T) {
 		if got := patience(last, now); got != handoverTime {
 			t.Errorf("%s: the wait is %s", name, got)
 		}
+	}
+}
+
+// The deadline of a request is known to the agent, whose server may be the first that ends it.
+func TestDeadlineOfAgentIsItsDelay(t *testing.T) {
+	c := newCluster(t)
+	c.n1.broken = status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL")
+	c.observe(node("n1", "1", c.n1))
+	c.configure(gateways("n1"))
+	if err := c.apply(vip); !errors.Is(err, errUnconfirmed) || c.late["n1"].IsZero() {
+		t.Errorf("%v, late: %v", err, c.late)
 	}
 }
