@@ -299,13 +299,15 @@ func TestForgottenResultsDoNotCount(t *testing.T) {
 // Plans whose rows did not change are not applied again.
 func TestOnlyOutdatedPlansAreAppliedAgain(t *testing.T) {
 	want := many(3, 80)
-	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+	runApplying(t, loop.Options{}, func(t *testing.T, d *applying, r *loop.Runner) {
 		r.Set(topology("physnet"), want, nil)
 		synctest.Wait()
 		before := d.Calls().Changes
+		d.during = func() {
+			expect(t, "results until then", len(r.Results()), 2)
+			expect(t, "the result of the outdated plan", r.Result(key(1)), nil)
+		}
 		r.SetAnew(topology("physnet"), want, nil, keysOf(plans{key(1): nil, key(9): nil}))
-		expect(t, "results at once", len(r.Results()), 2)
-		expect(t, "the result of the outdated plan", r.Result(key(1)), nil)
 		synctest.Wait()
 		expect(t, "changes", d.Calls().Changes, before+1)
 		expect(t, "results", len(r.Results()), 3)
