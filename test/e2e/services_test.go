@@ -260,7 +260,7 @@ var _ = Describe("spec.externalIPs", func() {
 			kubectl(ctx, "", "patch", "service", "web", "--type=merge", "-p",
 				fmt.Sprintf(`{"spec":{"externalIPs":[%q,%q]}}`, own[0], own[1]))
 			Eventually(condition("web", v1alpha1.ConditionAllocated)).WithContext(ctx).
-				Should(ContainSubstring(here("10.50.0.149 is in no pool with spec.externalIPs")))
+				Should(ContainSubstring(here("10.50.0.149 is in no pool with externalIPs: true")))
 			eventuallyAnswered(ctx, "client", own, httpPort, echoPort, 0)
 
 			kubectl(ctx, "", "patch", "ipaddresspool", "public", "--type=merge", "-p", `{"spec":{"externalIPs":true}}`)
