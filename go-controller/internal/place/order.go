@@ -51,13 +51,13 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		if d.moveTarget(i) != "" || d.Spec.Preempt && len(orders[i]) > 0 {
 			orders[i] = d.withCurrent(orders[i], members, state)
 		}
-		if n := d.immovable(members, state); n != nil {
-			orders[i] = append([]*world.Node{n}, without(orders[i], n)...)
-		}
 		if len(state.Missed) > 0 {
 			slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
 				return cmp.Compare(misses(state, a), misses(state, b))
 			})
+		}
+		if n := d.immovable(members, state); n != nil {
+			orders[i] = append([]*world.Node{n}, without(orders[i], n)...)
 		}
 	}
 	return orders
@@ -131,10 +131,12 @@ func (d *Domain) immovable(members []*world.Node, c world.ShardState) *world.Nod
 	return nil
 }
 
-// silentFirst returns the first gateway of a shard if nothing but its agent is silent, or nil.
+// silentFirst returns the first gateway of a shard if only its agent is silent and it has missed no claim, or nil. One
+// that has missed a claim does not serve the shard: it need not keep it.
 func (d *Domain) silentFirst(members []*world.Node, c world.ShardState) *world.Node {
 	i := slices.IndexFunc(members, func(n *world.Node) bool { return n.Name == c.Order[0] })
-	if i < 0 || members[i].Unreachable || members[i].Draining != "" || d.fitness(members[i]) != silent {
+	if i < 0 || members[i].Unreachable || members[i].Draining != "" || d.fitness(members[i]) != silent ||
+		misses(c, members[i]) > 0 {
 		return nil
 	}
 	return members[i]

@@ -255,6 +255,29 @@ func TestShardsDoNotMoveToOrFromSilentAgents(t *testing.T) {
 	}
 }
 
+// A claim that has not settled does not take a shard from its first gateway of which only the agent is silent, unless
+// that one has missed a claim: then it does not serve the shard, and the shard may be moved.
+func TestUnsettledClaimAgainstSilentFirstGateway(t *testing.T) {
+	for name, c := range map[string]struct {
+		missed []string
+		first  string
+		move   world.MoveState
+	}{
+		"n1 has missed no claim": {nil, "n1", world.MoveFailed},
+		"n1 has missed a claim":  {[]string{"n1"}, "n3", world.MoveInProgress},
+	} {
+		w := zoned("n1", "n2", "n3")
+		w.Domains[0].Shards, w.Domains[0].Move = 1, &world.MoveRequest{Node: "n3", Shards: []int{0}}
+		w.Nodes[0].Agent.Silent = true
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n2", Missed: c.missed,
+			Order: []string{"n1", "n2", "n3"}}}
+		d := place.Compute(w).Domains[0]
+		if got := d.Shards[0].Gateways[0].Node; got != c.first || d.Move.State != c.move {
+			t.Errorf("%s: the first gateway is %s, the move is %s: %s", name, got, d.Move.State, d.Move.Message)
+		}
+	}
+}
+
 func TestGatewaysThatDoNotClaimOrReportAreNamed(t *testing.T) {
 	w := zoned("n1", "n2", "n3")
 	warnings := func() string { return strings.Join(place.Compute(w).Domains[0].Warnings, "; ") }
