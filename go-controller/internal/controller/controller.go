@@ -293,7 +293,7 @@ func (c *Controller) fullPass() {
 	interconnect := zones.Interconnect && !w.Cluster.OpenShiftSDN
 	c.withoutLayer2.Store(!w.Cluster.ModeSetting.Mode.Layer2() || interconnect)
 	c.events.ModeChanged(c.facts, before, w.Cluster.ModeSetting)
-	due := c.withdrawal.before(w, known, c.runner == nil || interconnect && !known.Synced)
+	due := c.withdrawal.deferRelease(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
 	c.leave(d.Later)
 	c.deciding.Beat()

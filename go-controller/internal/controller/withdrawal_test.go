@@ -66,7 +66,7 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 				now = now.Add(s.after)
 				w := &world.Snapshot{Now: now, Sessions: s.sessions}
 				w.Cluster.ModeSetting = world.ModeSetting{Mode: s.mode, Release: true}
-				due := d.before(w, s.known, test.absent)
+				due := d.deferRelease(w, s.known, test.absent)
 				if w.Cluster.ModeSetting.Release != s.released {
 					t.Errorf("step %d: released %v, want %v", i, w.Cluster.ModeSetting.Release, s.released)
 				}

@@ -128,11 +128,11 @@ func (st *state) ineligibleReason(s *world.Service, a netip.Addr) string {
 func (st *state) reserveExternals() {
 	for i, s := range st.services {
 		for _, a := range st.external[s.Key] {
-			st.quotas.list(st.poolOf(a), a, s.Key.Namespace)
+			st.quotaUsage.markListed(st.poolOf(a), a, s.Key.Namespace)
 		}
 		var lists func(netip.Addr) bool
 		for _, a := range s.HeldExternalIPs {
-			st.quotas.list(st.poolOf(a), a, s.Key.Namespace)
+			st.quotaUsage.markListed(st.poolOf(a), a, s.Key.Namespace)
 			if lists == nil {
 				lists = world.AddrSet(s.ExternalIPs)
 			}

@@ -124,7 +124,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 	}
 	if msgs.reason != "" && s.FamilyPolicy == world.RequireDualStack && !had {
 		for _, p := range provided { // Their claims stay, and count, until the Service gets both addresses.
-			al.quotas.waiting[quotaKey{p.Name, s.Key.Namespace}]++
+			al.quotaUsage.waiting[quotaKey{p.Name, s.Key.Namespace}]++
 		}
 		*gets = perFamily{}
 		return nil
@@ -142,7 +142,7 @@ func (al *allocator) grant(service int, requested perFamily, gets *perFamily, ms
 			al.keep(a, service)
 		}
 		if before.IsValid() && a != before {
-			al.quotas.exchange(al.poolOf(before), before, s.Key.Namespace)
+			al.quotaUsage.exchange(al.poolOf(before), before, s.Key.Namespace)
 		}
 	}
 	return releases

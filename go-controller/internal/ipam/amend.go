@@ -68,7 +68,7 @@ func (st *state) release(addr netip.Addr, s *world.Service) bool {
 			*load--
 		}
 	}
-	st.quotas.release(p, addr, s.Key.Namespace)
+	st.quotaUsage.release(p, addr, s.Key.Namespace)
 	p.freeList(world.FamilyOf(addr)).used--
 	u := st.use[p.Name]
 	if world.FamilyOf(addr) == world.IPv4 {

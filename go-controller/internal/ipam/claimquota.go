@@ -31,11 +31,11 @@ func (st *state) countClaims() {
 			continue
 		}
 		if st.backing(c.Addr) == c && st.poolOf(c.Addr) == p &&
-			(st.taken(c.Addr) || st.quotas.services[addrInNamespace{c.Addr, c.Namespace}] > 0) {
+			(st.taken(c.Addr) || st.quotaUsage.services[addrInNamespace{c.Addr, c.Namespace}] > 0) {
 			continue
 		}
 		st.claims.counted[name] = true
-		st.quotas.waiting[quotaKey{p.Name, c.Namespace}]++
+		st.quotaUsage.waiting[quotaKey{p.Name, c.Namespace}]++
 	}
 }
 
@@ -50,6 +50,6 @@ func (st *state) uncount(p *pool, service int) {
 	if st.hasCounted(p, service) {
 		name := world.ClaimName(p.Pool, st.services[service].UID)
 		delete(st.claims.counted, name)
-		st.quotas.waiting[quotaKey{p.Name, st.claims.ByName[name].Namespace}]--
+		st.quotaUsage.waiting[quotaKey{p.Name, st.claims.ByName[name].Namespace}]--
 	}
 }

@@ -143,7 +143,7 @@ func (al *allocator) claim(service int, a netip.Addr, c *claimed) {
 // hold gives an address of spec.externalIPs to a Service that may have it.
 func (al *allocator) hold(service int, a netip.Addr, c *claimed) {
 	al.keep(a, service)
-	al.quotas.list(al.poolOf(a), a, al.services[service].Key.Namespace)
+	al.quotaUsage.markListed(al.poolOf(a), a, al.services[service].Key.Namespace)
 	c.held = true
 	al.externals[al.services[service].Key.Namespace]++
 }
@@ -275,8 +275,8 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
 	reason, message := al.deny(service, p, a, externalIPsField, false)
-	if reason == "" && p.Quota > 0 && al.quotas.of(p, s.Key.Namespace) >= p.Quota &&
-		!al.quotas.staysIn(a, s.Key.Namespace) {
+	if reason == "" && p.Quota > 0 && al.quotaUsage.usage(p, s.Key.Namespace) >= p.Quota &&
+		!al.quotaUsage.staysIn(a, s.Key.Namespace) {
 		reason = ReasonQuotaExceeded
 		message = fmt.Sprintf("%s: address %s: %s", externalIPsField, a, al.quotaMessage(p, s))
 	}

@@ -159,7 +159,7 @@ func (al *allocator) provideAll(service int, missing []world.Family, chosen *[2]
 			continue
 		}
 		msgs.add(reason, message)
-		al.quotas.waiting[quotaKey{p.Name, al.services[service].Key.Namespace}]++
+		al.quotaUsage.waiting[quotaKey{p.Name, al.services[service].Key.Namespace}]++
 		if has := *gets.of(f); has.IsValid() {
 			releases = append(releases, has)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// quotas is what namespaces have of pools with a quota. A namespace has an address as long as one of its Services has
-// it, or may get it back after an edit, because its status shows it.
-type quotas struct {
+// quotaUsage is what namespaces have of pools with a quota. A namespace has an address as long as one of its Services
+// has it, or may get it back after an edit, because its status shows it.
+type quotaUsage struct {
 	// used counts the addresses of a pool that a namespace has. services counts the Services of a namespace that have an
 	// address.
 	used     map[quotaKey]int
@@ -36,19 +36,19 @@ type addrInNamespace struct {
 	namespace string
 }
 
-func newQuotas() *quotas {
-	return &quotas{map[quotaKey]int{}, map[addrInNamespace]int{}, map[claim]bool{}, map[addrInNamespace]int{},
+func newQuotaUsage() *quotaUsage {
+	return &quotaUsage{map[quotaKey]int{}, map[addrInNamespace]int{}, map[claim]bool{}, map[addrInNamespace]int{},
 		map[addrInNamespace]bool{}, map[quotaKey]int{}}
 }
 
-// of returns how many addresses of a pool a namespace has, or has claimed.
-func (q *quotas) of(p *pool, namespace string) int {
+// usage returns how many addresses of a pool a namespace has, or has claimed.
+func (q *quotaUsage) usage(p *pool, namespace string) int {
 	at := quotaKey{p.Name, namespace}
 	return q.used[at] + q.waiting[at]
 }
 
 // count counts a Service that has an address of a pool, which may have a quota.
-func (q *quotas) count(p *pool, a netip.Addr, namespace string) {
+func (q *quotaUsage) count(p *pool, a netip.Addr, namespace string) {
 	if p.Quota == 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (q *quotas) count(p *pool, a netip.Addr, namespace string) {
 // exchange takes an address out of the usage of a namespace, because a Service gets another one for it. It stays taken
 // in this pass, but a Service that shares it now must count: when the next pass begins, it has it alone. p is nil for
 // an address in no pool.
-func (q *quotas) exchange(p *pool, a netip.Addr, namespace string) {
+func (q *quotaUsage) exchange(p *pool, a netip.Addr, namespace string) {
 	at := addrInNamespace{a, namespace}
 	if p == nil || p.Quota == 0 || q.listed[at] {
 		return
@@ -72,29 +72,29 @@ func (q *quotas) exchange(p *pool, a netip.Addr, namespace string) {
 }
 
 // release takes an address out of the usage of a namespace that no Service has any more.
-func (q *quotas) release(p *pool, a netip.Addr, namespace string) {
+func (q *quotaUsage) release(p *pool, a netip.Addr, namespace string) {
 	if p.Quota > 0 {
 		q.used[quotaKey{p.Name, namespace}]--
 		delete(q.services, addrInNamespace{a, namespace})
 	}
 }
 
-// list records that a Service of a namespace has an address besides another one, or may take it back. p is nil for an
-// address in no pool.
-func (q *quotas) list(p *pool, a netip.Addr, namespace string) {
+// markListed records that a Service of a namespace has an address besides another one, or may take it back. p is nil for
+// an address in no pool.
+func (q *quotaUsage) markListed(p *pool, a netip.Addr, namespace string) {
 	if p != nil && p.Quota > 0 {
 		q.listed[addrInNamespace{a, namespace}] = true
 	}
 }
 
 // reserve records that a Service of a namespace gives up an address that its status shows.
-func (q *quotas) reserve(c claim, namespace string) {
+func (q *quotaUsage) reserve(c claim, namespace string) {
 	q.reserved[c] = true
 	q.untilWritten[addrInNamespace{c.addr, namespace}]++
 }
 
 // keep undoes reserve, and reports whether that was called.
-func (q *quotas) keep(c claim, namespace string) bool {
+func (q *quotaUsage) keep(c claim, namespace string) bool {
 	if !q.reserved[c] {
 		return false
 	}
@@ -104,7 +104,7 @@ func (q *quotas) keep(c claim, namespace string) bool {
 }
 
 // staysIn reports whether a Service of a namespace has an address of a pool with a quota, and keeps it.
-func (q *quotas) staysIn(a netip.Addr, namespace string) bool {
+func (q *quotaUsage) staysIn(a netip.Addr, namespace string) bool {
 	at := addrInNamespace{a, namespace}
 	return q.services[at] > q.untilWritten[at]
 }
@@ -122,11 +122,11 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 		if before == after {
 			continue
 		}
-		if before.IsValid() && st.poolOf(before) == p && !st.quotas.listed[addrInNamespace{before, namespace}] &&
+		if before.IsValid() && st.poolOf(before) == p && !st.quotaUsage.listed[addrInNamespace{before, namespace}] &&
 			st.isSoleInNamespace(before, service) {
 			n--
 		}
-		if after.IsValid() && st.poolOf(after) == p && !st.quotas.staysIn(after, namespace) {
+		if after.IsValid() && st.poolOf(after) == p && !st.quotaUsage.staysIn(after, namespace) {
 			n++
 		}
 	}
@@ -136,21 +136,21 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 	if st.hasCounted(p, service) {
 		n-- // The claim is the Service's own.
 	}
-	return st.quotas.of(p, namespace)+n <= p.Quota
+	return st.quotaUsage.usage(p, namespace)+n <= p.Quota
 }
 
 // isSoleInNamespace reports whether no other Service in the namespace has an address of a pool with a quota.
 func (st *state) isSoleInNamespace(a netip.Addr, service int) bool {
-	n := st.quotas.services[addrInNamespace{a, st.services[service].Key.Namespace}]
+	n := st.quotaUsage.services[addrInNamespace{a, st.services[service].Key.Namespace}]
 	return n == 0 || n == 1 && st.holds(a, service)
 }
 
 // quotaMessage describes the usage of a pool with a quota by a namespace.
 func (st *state) quotaMessage(p *pool, s *world.Service) string {
 	has := "has"
-	if st.quotas.waiting[quotaKey{p.Name, s.Key.Namespace}] > 0 {
+	if st.quotaUsage.waiting[quotaKey{p.Name, s.Key.Namespace}] > 0 {
 		has = "has or has claimed"
 	}
 	return fmt.Sprintf("pool %q: namespace %q %s %s, and its quota is %d (spec.quotaPerNamespace)", p.Name,
-		s.Key.Namespace, has, world.Count(st.quotas.of(p, s.Key.Namespace), "address"), p.Quota)
+		s.Key.Namespace, has, world.Count(st.quotaUsage.usage(p, s.Key.Namespace), "address"), p.Quota)
 }

@@ -177,7 +177,7 @@ func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why st
 	if sh.has[service] {
 		own = len(s.Ports)
 	}
-	if at := st.firstConflict(sh, service, st.firstOfOtherNamespace(sh, a, service)); at >= 0 {
+	if at := st.firstConflict(sh, service, st.firstNamespaceConflict(sh, a, service)); at >= 0 {
 		other = sh.holders[at]
 		if why = st.conflict(sh, s, at); why == "" {
 			why = st.namespaceConflict(a, service, other)
@@ -236,8 +236,8 @@ func (st *state) firstConflict(sh *sharers, service, namespace int) int {
 	return first
 }
 
-// firstOfOtherNamespace returns the position of the first holder for which namespaceConflict has a reason, or -1.
-func (st *state) firstOfOtherNamespace(sh *sharers, a netip.Addr, service int) int {
+// firstNamespaceConflict returns the position of the first holder for which namespaceConflict has a reason, or -1.
+func (st *state) firstNamespaceConflict(sh *sharers, a netip.Addr, service int) int {
 	namespace := st.services[service].Key.Namespace
 	at := sh.namespaces.otherThan(namespace)
 	if p := st.poolOf(a); at < 0 || p != nil && p.SharedByCluster {

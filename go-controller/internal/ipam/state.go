@@ -42,7 +42,7 @@ type state struct {
 	cooldowns          map[netip.Addr]*cooldown
 	cooldownsByService map[world.Key][]netip.Addr
 	use                map[string]PoolUsage
-	quotas             *quotas
+	quotaUsage         *quotaUsage
 	claims             *claimState
 	shardOf            func(pool string, a netip.Addr) (world.ShardID, bool)
 	// load counts the addresses of each shard. It is nil until the first draw, because most passes draw nothing.
@@ -81,7 +81,7 @@ func newState(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),
 		use:                make(map[string]PoolUsage, len(w.Pools)),
-		quotas:             newQuotas(),
+		quotaUsage:         newQuotaUsage(),
 		claims:             newClaimState(w),
 		shardOf:            shardOf,
 	}
@@ -104,7 +104,7 @@ func (st *state) countLeaving(a netip.Addr, namespace string) {
 	if p == nil {
 		return
 	}
-	st.quotas.count(p, a, namespace)
+	st.quotaUsage.count(p, a, namespace)
 	if p.ExternalIPs {
 		st.externals[namespace]++
 	}
@@ -114,7 +114,7 @@ func (st *state) countLeaving(a netip.Addr, namespace string) {
 func (st *state) reserve(a netip.Addr, service int) {
 	st.take(a, service)
 	namespace := st.services[service].Key.Namespace
-	st.quotas.reserve(claim{a, service}, namespace)
+	st.quotaUsage.reserve(claim{a, service}, namespace)
 	if p := st.poolOf(a); p != nil && p.ExternalIPs {
 		st.externals[namespace]++
 	}
@@ -127,7 +127,7 @@ func (st *state) keep(a netip.Addr, service int) {
 		return
 	}
 	namespace := st.services[service].Key.Namespace
-	if kept := st.quotas.keep(claim{a, service}, namespace); !kept {
+	if kept := st.quotaUsage.keep(claim{a, service}, namespace); !kept {
 		return
 	}
 	if p := st.poolOf(a); p != nil && p.ExternalIPs {
@@ -150,7 +150,7 @@ func (st *state) take(a netip.Addr, service int) {
 		st.ineligible[claim{a, service}] = true
 	}
 	if p != nil {
-		st.quotas.count(p, a, s.Key.Namespace)
+		st.quotaUsage.count(p, a, s.Key.Namespace)
 	}
 	if st.taken(a) {
 		st.addSharer(st.sharersOf(a), a, service)

@@ -45,8 +45,8 @@ func keepEndpoints(s *discoveryv1.EndpointSlice) *endpoints {
 	return e
 }
 
-// endpointsOf returns the endpoints of a Service, ordered by the names of their EndpointSlices.
-func (f *Facts) endpointsOf(key world.Key) []*world.Slice {
+// slicesOf returns the endpoints of a Service, ordered by the names of their EndpointSlices.
+func (f *Facts) slicesOf(key world.Key) []*world.Slice {
 	all := f.endpoints[key]
 	out := make([]*world.Slice, 0, len(all))
 	for _, e := range all {
@@ -114,7 +114,7 @@ func (f *Facts) readEndpoints() {
 	for key := range f.staleEndpoints {
 		if s := f.services[key]; s != nil && s.world != nil {
 			was, is := s.world, *s.world
-			is.Slices = f.endpointsOf(key)
+			is.Slices = f.slicesOf(key)
 			s.world = &is
 			f.changes.add(key, was, s.world, false)
 		}

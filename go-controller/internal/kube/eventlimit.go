@@ -65,8 +65,8 @@ func (l *eventLimit) admit(now time.Time, e event) bool {
 	return false
 }
 
-// due removes and returns up to n of the Events that are held and may be written now, the oldest first.
-func (l *eventLimit) due(now time.Time, n int) []event {
+// takeAllowed removes and returns up to n of the Events that are held and may be written now, the oldest first.
+func (l *eventLimit) takeAllowed(now time.Time, n int) []event {
 	var list []heldEvent
 	for object, e := range l.held {
 		if l.allows(now, limitKey{object, e.kind}) {

@@ -160,7 +160,7 @@ func (e *Events) Run(ctx context.Context, sink record.EventSink, busy func() boo
 		// The broadcaster has a queue in which namespaces don't take turns. If the API server is slow, Events wait here.
 		n = max(0, n-int(e.unwritten.Load()))
 		now := time.Now()
-		batch := limit.due(now, n)
+		batch := limit.takeAllowed(now, n)
 		for _, t := range e.queue.take(n - len(batch)) {
 			if limit.admit(now, t) {
 				batch = append(batch, t)

@@ -152,7 +152,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		if last != nil && last.world != nil {
 			options.Former = &convert.Former{Object: last.object, World: last.world}
 		}
-		is, _ = convert.Service(now, f.endpointsOf(key), options)
+		is, _ = convert.Service(now, f.slicesOf(key), options)
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
 		if is == nil && hasOurStatus(now) {
 			f.releasing[key] = now

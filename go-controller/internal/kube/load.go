@@ -93,13 +93,13 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	})
 	if ours.FRR != nil {
 		g.Go(func() error {
-			return listPresent(ctx, l, frr.Configurations, ours.FRR.Configurations.List, &l.out.FRRConfigurations)
+			return listIfServed(ctx, l, frr.Configurations, ours.FRR.Configurations.List, &l.out.FRRConfigurations)
 		})
 		g.Go(func() error {
-			return listPresent(ctx, l, frr.NodeStates, ours.FRR.NodeStates.List, &l.out.FRRNodes)
+			return listIfServed(ctx, l, frr.NodeStates, ours.FRR.NodeStates.List, &l.out.FRRNodes)
 		})
 		g.Go(func() error {
-			return listPresent(ctx, l, frr.SessionStates, ours.FRR.SessionStates.List, &l.out.FRRSessions)
+			return listIfServed(ctx, l, frr.SessionStates, ours.FRR.SessionStates.List, &l.out.FRRSessions)
 		})
 	}
 	for _, namespace := range objects.ControllerNamespaces() {
@@ -149,8 +149,8 @@ func list[T any, L runtime.Object](ctx context.Context, l *loader, resource stri
 	return nil
 }
 
-// listPresent is list for a kind that the API server may lack.
-func listPresent[T any, L runtime.Object](ctx context.Context, l *loader, resource string, from lists[L],
+// listIfServed is list for a kind that the API server may lack.
+func listIfServed[T any, L runtime.Object](ctx context.Context, l *loader, resource string, from lists[L],
 	into *[]*T) error {
 	return list(ctx, l, resource, func(ctx context.Context, o metav1.ListOptions) (L, error) {
 		page, err := from(ctx, o)

@@ -59,7 +59,7 @@ func (c *conversion) addresses(p *pool) ([]v1alpha1.AddressRange, bool) {
 	if !valid || len(out) <= maxAddresses {
 		return out, valid
 	}
-	joined := join(out)
+	joined := mergeRanges(out)
 	if len(joined) > maxAddresses {
 		c.add(Error, p.String(), "spec.addresses", "%d ranges that do not adjoin; a pool has at most %d. Divide it into "+
 			"several pools", len(joined), maxAddresses)
@@ -84,8 +84,8 @@ func addressRange(entry string) (a v1alpha1.AddressRange, note string) {
 		"network, and it is written as %s", prefix.Masked())
 }
 
-// join returns the same addresses in as few ranges as possible. All entries are valid.
-func join(entries []v1alpha1.AddressRange) []v1alpha1.AddressRange {
+// mergeRanges returns the same addresses in as few ranges as possible. All entries are valid.
+func mergeRanges(entries []v1alpha1.AddressRange) []v1alpha1.AddressRange {
 	var out []v1alpha1.AddressRange
 	for _, r := range union(entries).Ranges() {
 		if r.From() == r.To() {

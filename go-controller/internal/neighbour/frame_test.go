@@ -75,9 +75,9 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// posing returns a frame whose sender on the link is another one than the host that it claims an address for: the guard
-// ignores our own router, and any host can send from its MAC address.
-func posing(frame string) string { return strings.Replace(frame, "0242ac000001", "02ffffffffff", 1) }
+// spoofed returns a frame whose sender on the link is another one than the host that it claims an address for: the
+// guard ignores our own router, and any host can send from its MAC address.
+func spoofed(frame string) string { return strings.Replace(frame, "0242ac000001", "02ffffffffff", 1) }
 
 // Answers are parsed, and the kernel's filter rejects all other frames.
 func TestAnswers(t *testing.T) {
@@ -92,13 +92,13 @@ func TestAnswers(t *testing.T) {
 		passes bool
 	}{
 		"ARP reply":                            {bytesOf(t, arpReply), "10.50.0.50", true},
-		"ARP reply in the name of another":     {bytesOf(t, posing(arpReply)), "10.50.0.50", true},
+		"ARP reply in the name of another":     {bytesOf(t, spoofed(arpReply)), "10.50.0.50", true},
 		"ARP probe":                            {own, "", true},
 		"advertisement":                        {bytesOf(t, advert), "fd00:50::50", true},
-		"advertisement in the name of another": {bytesOf(t, posing(advert)), "fd00:50::50", true},
-		"the same after another option": {bytesOf(t, strings.Replace(posing(advert), "0201", "0e01000000000000 0201", 1)),
+		"advertisement in the name of another": {bytesOf(t, spoofed(advert)), "fd00:50::50", true},
+		"the same after another option": {bytesOf(t, strings.Replace(spoofed(advert), "0201", "0e01000000000000 0201", 1)),
 			"fd00:50::50", true},
-		"the same before another one of its kind": {bytesOf(t, strings.Replace(posing(advert), "0201 0242ac000001",
+		"the same before another one of its kind": {bytesOf(t, strings.Replace(spoofed(advert), "0201 0242ac000001",
 			"0201 0242ac000001 0201 021122334455", 1)), "fd00:50::50", true},
 		"advertisement behind a hop-by-hop header": {behind(t, "00"), "fd00:50::50", true},
 		"advertisement behind a routing header":    {behind(t, "2b"), "fd00:50::50", true},
@@ -125,7 +125,7 @@ func TestAnswers(t *testing.T) {
 // behind returns an advertisement behind an extension header of 8 bytes.
 func behind(t *testing.T, header string) []byte {
 	t.Helper()
-	return bytesOf(t, strings.Replace(strings.Replace(posing(advert), "0020 3a ff", "0028 "+header+" ff", 1), "8800 c5d5",
+	return bytesOf(t, strings.Replace(strings.Replace(spoofed(advert), "0020 3a ff", "0028 "+header+" ff", 1), "8800 c5d5",
 		"3a00010400000000 8800 c5d5", 1))
 }
 

@@ -52,7 +52,7 @@ func (c *Changes) Apply(to Writer) bool {
 	adds := c.Put[:len(c.Put)-len(c.loses)]
 	var yielding []Object
 	for _, o := range adds {
-		if len(a.before(&o)) > 0 {
+		if len(a.yieldsBefore(&o)) > 0 {
 			yielding = append(yielding, o)
 			continue
 		}
@@ -78,7 +78,7 @@ func (c *Changes) Apply(to Writer) bool {
 
 // replace writes an object after those that have to yield to it.
 func (a *application) replace(o *Object) {
-	first := a.before(o)
+	first := a.yieldsBefore(o)
 	if !a.yield(first, o.Peer) {
 		a.wait(o.Name)
 		return
@@ -123,8 +123,8 @@ func (a *application) lose(objects []Object) {
 	}
 }
 
-// before returns the objects that have to yield before one is written: those that it is not admitted beside.
-func (a *application) before(o *Object) []*Yield {
+// yieldsBefore returns the objects that have to yield before one is written: those that it is not admitted beside.
+func (a *application) yieldsBefore(o *Object) []*Yield {
 	var out []*Yield
 	if len(a.yields) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (a *application) before(o *Object) []*Yield {
 				continue
 			}
 			seen[y] = true
-			if y.Name == o.Name || !a.refused.admits(o, a.there[y.Name]) {
+			if y.Name == o.Name || !a.admission.admits(o, a.there[y.Name]) {
 				out = append(out, y)
 			}
 		}

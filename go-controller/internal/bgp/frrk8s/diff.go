@@ -22,8 +22,8 @@ type Changes struct {
 	there map[string]*world.FRRConfiguration
 	// left are the desired objects that are not written as they should be.
 	left *left
-	// refused knows what is not admitted beside what.
-	refused *refusals
+	// admission knows what is not admitted beside what.
+	admission *admission
 	// loses are the names of objects in Put that take away what need not go first.
 	loses map[string]bool
 }
@@ -39,13 +39,13 @@ type Yield struct {
 func Diff(desired []Object, present *world.FRR) Changes {
 	out := Changes{left: newLeft(desired), loses: map[string]bool{}, there: map[string]*world.FRRConfiguration{}}
 	yields := map[string]*Yield{}
-	out.refused = newRefusals(desired, present.Passwords)
+	out.admission = newAdmission(desired, present.Passwords)
 	for _, c := range present.Configurations {
 		if c.Peer == "" {
 			continue
 		}
 		out.there[c.Name] = c
-		switch reduced, is := out.refused.without(c); is {
+		switch reduced, is := out.admission.without(c); is {
 		case admitted:
 		case refusedEverywhere:
 			out.Yields = append(out.Yields, Yield{Name: c.Name})

@@ -202,7 +202,7 @@ func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
 	if len(a.reconcile.found) == 0 || !a.answers.listen(ctx) {
 		return false
 	}
-	if _, err := a.reconcile.look(); err != nil {
+	if _, err := a.reconcile.readLinks(); err != nil {
 		klog.ErrorS(err, "Failed to list network interfaces, will retry")
 		return false
 	}
@@ -217,7 +217,7 @@ func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
 // step makes the kernel match the desired state and publishes the result. It reports whether it did: a renewal that
 // failed because the kernel could not be read is still due.
 func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
-	returned, err := a.reconcile.look()
+	returned, err := a.reconcile.readLinks()
 	if err != nil {
 		klog.ErrorS(err, "Failed to list network interfaces, will retry")
 		return false

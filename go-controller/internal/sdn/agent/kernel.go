@@ -44,8 +44,8 @@ type link struct {
 	ours, others map[netip.Addr]bool
 }
 
-// look reads the links of this network namespace from the kernel (rtnetlink(7)).
-func look() ([]*link, error) {
+// listLinks reads the links of this network namespace from the kernel (rtnetlink(7)).
+func listLinks() ([]*link, error) {
 	var links []*link
 	byIndex := map[uint32]*link{}
 	messages, err := dump(unix.RTM_GETLINK, unix.RTM_NEWLINK, nl.NewIfInfomsg(unix.AF_UNSPEC))

@@ -36,7 +36,7 @@ func newNode(t *testing.T) *reconciler {
 	r := newProcess(t)
 	// The kernel reports the carrier some time after it is there.
 	await.NoError(t, "the segment has a carrier", func(context.Context) error {
-		_, err := r.look()
+		_, err := r.readLinks()
 		if err == nil && r.down[segment] {
 			err = fmt.Errorf("down are %v", r.down)
 		}
@@ -69,7 +69,7 @@ func addrs(t *testing.T) string { return ip(t, "-d", "-o", "addr", "show", "dev"
 
 func (r *reconciler) step(t *testing.T, renew bool) {
 	t.Helper()
-	if _, err := r.look(); err != nil {
+	if _, err := r.readLinks(); err != nil {
 		t.Fatal(err)
 	}
 	r.apply(renew)
@@ -162,7 +162,7 @@ func TestAddressAddedMeanwhile(t *testing.T) {
 	r := newNode(t)
 	list := []netip.Addr{netip.MustParseAddr("10.50.0.60"), netip.MustParseAddr("fd00:50::60")}
 	r.assign(list...)
-	if _, err := r.look(); err != nil {
+	if _, err := r.readLinks(); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range list {

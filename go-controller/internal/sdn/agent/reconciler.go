@@ -55,7 +55,7 @@ func newReconciler(m *metrics) *reconciler {
 
 // find records the addresses that a previous agent left in the kernel.
 func (r *reconciler) find() error {
-	if _, err := r.look(); err != nil {
+	if _, err := r.readLinks(); err != nil {
 		return err
 	}
 	r.found = map[netip.Addr]string{}
@@ -142,10 +142,10 @@ func (r *reconciler) setWanted(held []world.Held, version string) {
 	r.known, r.want, r.version = true, want, version
 }
 
-// look reads the kernel's interfaces. It reports whether the carrier has returned on an interface with desired
+// readLinks reads the kernel's interfaces. It reports whether the carrier has returned on an interface with desired
 // addresses. The Node may have changed in the meantime.
-func (r *reconciler) look() (returned bool, err error) {
-	links, err := look()
+func (r *reconciler) readLinks() (returned bool, err error) {
+	links, err := listLinks()
 	if err != nil {
 		r.metrics.failed(operationRead)
 		return false, err
@@ -174,7 +174,7 @@ func (r *reconciler) apply(renew bool) {
 	byName := make(map[string]*link, len(r.links))
 	for _, l := range r.links {
 		byName[l.name] = l
-		r.release(l)
+		r.removeUnwanted(l)
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(r.want), netip.Addr.Compare) {
 		h := r.want[a]
@@ -213,8 +213,8 @@ func (r *reconciler) apply(renew bool) {
 	}
 }
 
-// release removes addresses from a link that must not be held there.
-func (r *reconciler) release(l *link) {
+// removeUnwanted removes addresses from a link that must not be held there.
+func (r *reconciler) removeUnwanted(l *link) {
 	for a := range l.ours {
 		if h, stays := r.want[a]; stays && h.Interface == l.name && l.usable {
 			continue
@@ -276,7 +276,7 @@ func (r *reconciler) interfaces() map[string][]netip.Prefix {
 
 // clear removes all our addresses.
 func (r *reconciler) clear() error {
-	links, err := look()
+	links, err := listLinks()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// refusals knows which of the objects that are there frr-k8s would not admit beside the desired ones.
-type refusals struct {
+// admission is what frr-k8s admits: it knows which of the objects that are there are not admitted beside the desired
+// ones.
+type admission struct {
 	passwords map[string]string
 	sessions  map[nodeNeighbor]*frrapi.Spec
 	// preferring are the desired objects with local preferences, by node: a prefix may be in an object of each node, so
@@ -27,8 +28,8 @@ type preferring struct {
 	preferences map[neighborPrefix]uint32
 }
 
-func newRefusals(desired []Object, passwords map[string]string) *refusals {
-	r := &refusals{passwords: passwords, sessions: sessionsOf(desired),
+func newAdmission(desired []Object, passwords map[string]string) *admission {
+	r := &admission{passwords: passwords, sessions: sessionsOf(desired),
 		preferring: map[string][]*preferring{}}
 	for i := range desired {
 		o := &desired[i]
@@ -55,8 +56,8 @@ const (
 
 // without returns an object without the nodes on which its session contradicts a desired one, and without the prefixes
 // to which another desired object gives another local preference on one of its nodes.
-func (r *refusals) without(c *world.FRRConfiguration) (Object, verdict) {
-	nodes, prefixes := r.nodes(c), r.prefixes(c)
+func (r *admission) without(c *world.FRRConfiguration) (Object, verdict) {
+	nodes, prefixes := r.refusedNodes(c), r.refusedPrefixes(c)
 	if len(nodes) == 0 && len(prefixes) == 0 {
 		return Object{}, admitted
 	}
@@ -101,9 +102,9 @@ func without(c *world.FRRConfiguration, nodes []string, prefixes map[string]bool
 	return out, true
 }
 
-// nodes returns the nodes on which frr-k8s would refuse the session of an object beside the desired one. Other
+// refusedNodes returns the nodes on which frr-k8s would refuse the session of an object beside the desired one. Other
 // differences, as between an unset timer and one with FRR's default, are edited in place.
-func (r *refusals) nodes(c *world.FRRConfiguration) []string {
+func (r *admission) refusedNodes(c *world.FRRConfiguration) []string {
 	var out []string
 	for id, session := range sessionsIn(&c.Spec) {
 		refused := map[*frrapi.Spec]bool{}
@@ -126,13 +127,13 @@ func (r *refusals) nodes(c *world.FRRConfiguration) []string {
 }
 
 // contradict reports whether frr-k8s would refuse one of two sessions with the same neighbor of a node.
-func (r *refusals) contradict(a, b *frrapi.Spec) bool {
+func (r *admission) contradict(a, b *frrapi.Spec) bool {
 	merged := NewMerged(r.passwords)
 	return !frrapi.Equal(a, b) && (merged.Add("", a) != nil || merged.Add("", b) != nil || password(a) != password(b))
 }
 
 // admits reports whether a desired object is admitted beside one that is there for some of its nodes.
-func (r *refusals) admits(o *Object, beside *world.FRRConfiguration) bool {
+func (r *admission) admits(o *Object, beside *world.FRRConfiguration) bool {
 	sessions := sessionsIn(&o.Spec)
 	for id, session := range sessionsIn(&beside.Spec) {
 		if want := sessions[id]; want != nil && r.contradict(want, session) {
@@ -152,8 +153,8 @@ func (r *refusals) admits(o *Object, beside *world.FRRConfiguration) bool {
 // a Secret, which it does not read, for none.
 func password(spec *frrapi.Spec) string { return spec.BGP.Routers[0].Neighbors[0].Password }
 
-// prefixes returns the prefixes to which another object is to give another local preference.
-func (r *refusals) prefixes(c *world.FRRConfiguration) map[string]bool {
+// refusedPrefixes returns the prefixes to which another object is to give another local preference.
+func (r *admission) refusedPrefixes(c *world.FRRConfiguration) map[string]bool {
 	out, compared := map[string]bool{}, map[*preferring]bool{}
 	has := preferencesIn(&c.Spec)
 	if len(has) == 0 {
