@@ -98,19 +98,19 @@ func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
 	s.received = now
 	s.remote = remote{p.My, p.State, p.Demand, p.Multiplier, p.Transmit, p.Receive}
 	if p.Final {
-		s.answered()
+		s.endPoll()
 	}
 	switch {
 	case s.state == AdminDown:
 		return s.nextPacket(now, false)
 	case p.State == AdminDown && s.state != Down:
-		s.become(now, Down, NeighborSignaledDown)
+		s.setState(now, Down, NeighborSignaledDown)
 	case s.state == Down && p.State == Down:
-		s.become(now, Init, s.diagnostic)
+		s.setState(now, Init, s.diagnostic)
 	case s.state == Down && p.State == Init, s.state == Init && (p.State == Init || p.State == Up):
-		s.become(now, Up, NoDiagnostic)
+		s.setState(now, Up, NoDiagnostic)
 	case s.state == Up && p.State == Down:
-		s.become(now, Down, NeighborSignaledDown)
+		s.setState(now, Down, NeighborSignaledDown)
 	}
 	return s.nextPacket(now, p.Poll)
 }
@@ -120,7 +120,7 @@ func (s *Session) Wake(now time.Time) (p Packet, send bool) {
 	if s.remote.known() && !now.Before(s.received.Add(s.detection())) {
 		s.remote, s.poll = unknownRemote(), settled
 		if s.state == Init || s.state == Up {
-			s.become(now, Down, DetectionTimeExpired)
+			s.setState(now, Down, DetectionTimeExpired)
 		}
 	}
 	return s.nextPacket(now, false)
@@ -148,7 +148,7 @@ func (s *Session) Configure(now time.Time, settings Settings) (p Packet, send bo
 // Disable keeps the session in AdminDown (section 6.8.16) until Enable.
 func (s *Session) Disable(now time.Time) (p Packet, send bool) {
 	if s.state != AdminDown {
-		s.become(now, AdminDown, AdministrativelyDown)
+		s.setState(now, AdminDown, AdministrativelyDown)
 	}
 	return s.nextPacket(now, false)
 }
@@ -156,12 +156,12 @@ func (s *Session) Disable(now time.Time) (p Packet, send bool) {
 // Enable undoes Disable.
 func (s *Session) Enable(now time.Time) (p Packet, send bool) {
 	if s.state == AdminDown {
-		s.become(now, Down, NoDiagnostic)
+		s.setState(now, Down, NoDiagnostic)
 	}
 	return s.nextPacket(now, false)
 }
 
-func (s *Session) become(now time.Time, state State, why Diagnostic) {
+func (s *Session) setState(now time.Time, state State, why Diagnostic) {
 	if s.state == Up && state == Down && (why != NeighborSignaledDown || s.remote.state != AdminDown) {
 		s.failures++
 	}
@@ -191,8 +191,8 @@ func (s *Session) updateIntervals() {
 	s.settle()
 }
 
-// answered ends a poll sequence.
-func (s *Session) answered() {
+// endPoll ends a poll sequence.
+func (s *Session) endPoll() {
 	switch s.poll {
 	case settled:
 	case pollSent:

@@ -25,7 +25,7 @@ func (l *Layout) Duplicates() map[string]world.Finding {
 		left := slices.Clone(p.Nodes)
 		for _, o := range older[id] {
 			before := len(left)
-			left = slices.DeleteFunc(left, func(n string) bool { return on(o.Nodes, n) })
+			left = slices.DeleteFunc(left, func(n string) bool { return containsName(o.Nodes, n) })
 			if len(left) < before {
 				names = append(names, "BGPPeer "+o.Name)
 			}
@@ -92,7 +92,7 @@ func (l *Layout) byPrefix() map[netip.Prefix][]*world.Advertisement {
 	advertised := map[netip.Prefix][]*world.Advertisement{}
 	for _, s := range l.world.Services {
 		for _, a := range l.Advertised(s) {
-			for _, ad := range l.taking(s, a) {
+			for _, ad := range l.selecting(s, a) {
 				for p := range l.prefixes(s, ad, a) {
 					if !slices.Contains(advertised[p], ad) {
 						advertised[p] = append(advertised[p], ad)
@@ -109,7 +109,7 @@ func overlap(a, b *world.Advertisement) bool {
 	peers := len(a.Peers) == 0 || len(b.Peers) == 0 || slices.ContainsFunc(a.Peers, func(p string) bool {
 		return slices.Contains(b.Peers, p)
 	})
-	return peers && slices.ContainsFunc(a.Nodes, func(n string) bool { return on(b.Nodes, n) })
+	return peers && slices.ContainsFunc(a.Nodes, func(n string) bool { return containsName(b.Nodes, n) })
 }
 
 // differ returns the attributes that both advertisements set to different values.

@@ -17,7 +17,7 @@ func (l *Layout) For(node string) []Session {
 	if n == nil {
 		return nil
 	}
-	offers := l.offers(n)
+	offers := l.routesToAdvertise(n)
 	unions := map[string]Attributes{}
 	var sessions []Session
 	for _, p := range l.peersOf(n) {
@@ -44,7 +44,7 @@ func (l *Layout) peersOf(n *world.Node) []*world.Peer {
 	var peers []*world.Peer
 	for _, p := range l.peers {
 		same := func(o *world.Peer) bool { return identify(o) == identify(p) }
-		if on(p.Nodes, n.Name) && !slices.ContainsFunc(peers, same) {
+		if containsName(p.Nodes, n.Name) && !slices.ContainsFunc(peers, same) {
 			peers = append(peers, p)
 		}
 	}

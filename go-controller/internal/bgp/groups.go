@@ -170,7 +170,7 @@ func (l *Layout) byAge() []*world.Service {
 // add adds the prefixes of an address of a Service.
 func (g *grouping) add(s *world.Service, a netip.Addr) {
 	f := world.FamilyOf(a)
-	for _, ad := range g.layout.taking(s, a) {
+	for _, ad := range g.layout.selecting(s, a) {
 		if ad.ByGateway || !advertises(ad, g.peer.Name) || !g.layout.serves(s, f, "") {
 			continue
 		}
@@ -273,7 +273,7 @@ func (g *grouping) nodesOf(s *world.Service, ad *world.Advertisement, f world.Fa
 	}
 	var list []string
 	for _, name := range g.eligible[f] {
-		if on(ad.Nodes, name) && (!s.LocalPolicy || on(local, name)) {
+		if containsName(ad.Nodes, name) && (!s.LocalPolicy || containsName(local, name)) {
 			list = append(list, name)
 		}
 	}

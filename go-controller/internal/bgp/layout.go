@@ -117,9 +117,9 @@ func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 	return list
 }
 
-// taking returns the advertisements that select an address of a Service, the oldest first. None selects a Service of
+// selecting returns the advertisements that select an address of a Service, the oldest first. None selects a Service of
 // another service proxy: OVN-Kubernetes does not translate on the nodes what routers send to its addresses.
-func (l *Layout) taking(s *world.Service, a netip.Addr) []*world.Advertisement {
+func (l *Layout) selecting(s *world.Service, a netip.Addr) []*world.Advertisement {
 	if len(l.ads) == 0 || s.OtherProxy() {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (l *Layout) serves(s *world.Service, f world.Family, node string) bool {
 	if node == "" {
 		return l.served(s, f).any
 	}
-	return on(l.endpointNodes(s, f), node)
+	return containsName(l.endpointNodes(s, f), node)
 }
 
 // endpointNodes returns the sorted names of the nodes with endpoints that receive traffic. The list is never nil.
@@ -238,8 +238,8 @@ func (l *Layout) endpointNodes(s *world.Service, f world.Family) []string {
 	return is.nodes
 }
 
-// on reports whether a name is in a sorted list.
-func on(names []string, name string) bool {
+// containsName reports whether a name is in a sorted list.
+func containsName(names []string, name string) bool {
 	_, found := slices.BinarySearch(names, name)
 	return found
 }

@@ -19,9 +19,9 @@ type offer struct {
 	hop netip.Addr
 }
 
-// offers returns the distinct prefixes that a node may advertise to any peer, sorted by prefix, then by the age of the
-// advertisement.
-func (l *Layout) offers(n *world.Node) []offer {
+// routesToAdvertise returns the distinct prefixes that a node may advertise to any peer, sorted by prefix, then by the
+// age of the advertisement.
+func (l *Layout) routesToAdvertise(n *world.Node) []offer {
 	if n.NetworkUnavailable || len(l.ads) == 0 {
 		return nil
 	}
@@ -29,8 +29,8 @@ func (l *Layout) offers(n *world.Node) []offer {
 	for _, s := range l.world.Services {
 		for _, a := range l.Advertised(s) {
 			f := world.FamilyOf(a)
-			for _, ad := range l.taking(s, a) {
-				if !on(ad.Nodes, n.Name) || !l.serves(s, f, l.mustBeOn(s, ad, n)) {
+			for _, ad := range l.selecting(s, a) {
+				if !containsName(ad.Nodes, n.Name) || !l.serves(s, f, l.mustBeOn(s, ad, n)) {
 					continue
 				}
 				o := offer{ad: ad}

@@ -123,11 +123,15 @@ func (sv *Survey) peersOf(n *world.Node) []*world.Peer {
 }
 
 // Takes reports whether an advertisement selects an address of a Service.
-func (sv *Survey) Takes(s *world.Service, a netip.Addr) bool { return len(sv.layout.taking(s, a)) > 0 }
+func (sv *Survey) Takes(s *world.Service, a netip.Addr) bool {
+	return len(sv.layout.selecting(s, a)) > 0
+}
 
 // Receives reports whether an advertisement that selects an address of a Service applies to a peer.
 func (sv *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
-	return slices.ContainsFunc(sv.layout.taking(s, a), func(ad *world.Advertisement) bool { return advertises(ad, peer) })
+	return slices.ContainsFunc(sv.layout.selecting(s, a), func(ad *world.Advertisement) bool {
+		return advertises(ad, peer)
+	})
 }
 
 // Of returns the Advertisers of an address of a Service. It returns nil if no advertisement selects the address, if no
@@ -137,7 +141,7 @@ func (sv *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 		return sv.off
 	}
 	f := world.FamilyOf(a)
-	ads := sv.layout.taking(s, a)
+	ads := sv.layout.selecting(s, a)
 	if len(ads) == 0 {
 		return nil
 	}
@@ -171,9 +175,9 @@ func (sv *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
 		n := sv.layout.nodes[name]
 		for _, p := range sv.peersOf(n) {
 			own, has := nextHop(p, n, a)
-			for _, ad := range sv.layout.taking(s, a) {
+			for _, ad := range sv.layout.selecting(s, a) {
 				switch {
-				case !on(ad.Nodes, name) || !advertises(ad, p.Name) || !Carries(p, world.FamilyOf(a)):
+				case !containsName(ad.Nodes, name) || !advertises(ad, p.Name) || !Carries(p, world.FamilyOf(a)):
 				case ad.ByGateway && !p.FRRK8s && gateway.IsValid() && gateway != a:
 					hops = append(hops, gateway)
 				case !ad.ByGateway && has:
@@ -188,17 +192,17 @@ func (sv *Survey) NextHops(s *world.Service, a netip.Addr) []netip.Addr {
 
 // Overdue returns the nodes of which FRR advertises an address of a Service although they should not, sorted.
 func (sv *Survey) Overdue(s *world.Service, a netip.Addr) []string {
-	nodes := sv.frr.overdue(sv.layout.taking(s, a), a)
+	nodes := sv.frr.overdue(sv.layout.selecting(s, a), a)
 	if len(nodes) == 0 {
 		return nil
 	}
 	by := sv.Of(s, a) // One whose prefix is beyond the limit counts as long as it advertises the address.
-	return slices.DeleteFunc(nodes, func(n string) bool { return by != nil && on(by.Nodes, n) })
+	return slices.DeleteFunc(nodes, func(n string) bool { return by != nil && containsName(by.Nodes, n) })
 }
 
 // NotSent returns why a local preference of an address of a Service is not sent by FRR, empty if all are.
 func (sv *Survey) NotSent(s *world.Service, a netip.Addr) string {
-	return sv.frr.notSent(sv.layout.taking(s, a), a)
+	return sv.frr.notSent(sv.layout.selecting(s, a), a)
 }
 
 // unspecified returns the unspecified address of a family. It stands for all addresses of that family.
@@ -277,8 +281,8 @@ func (sv *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertis
 	for _, p := range sv.peersOf(n) {
 		_, hop := nextHop(p, n, unspecified(f))
 		applies := func(ad *world.Advertisement) bool {
-			return on(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s || !ad.ByGateway && hop &&
-				(local == nil || on(local.names, n.Name)))
+			return containsName(ad.Nodes, n.Name) && advertises(ad, p.Name) && (ad.ByGateway && !p.FRRK8s ||
+				!ad.ByGateway && hop && (local == nil || containsName(local.names, n.Name)))
 		}
 		if !Carries(p, f) || !slices.ContainsFunc(ads, applies) {
 			continue

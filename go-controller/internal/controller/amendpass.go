@@ -28,7 +28,7 @@ func (c *Controller) amendPass() bool {
 		}
 		c.runner.Change(amended.Plans)
 	}
-	c.leave(amended.Later)
+	c.putBack(amended.Later)
 	if amended.Incomplete {
 		c.fullPassDue.Store(true) // it contains the changes that were taken and not applied
 		return false
@@ -67,8 +67,8 @@ func (c *Controller) amendPass() bool {
 	return true
 }
 
-// leave leaves changes to the next amendment.
-func (c *Controller) leave(later map[world.Key]world.Change) {
+// putBack leaves changes to the next amendment.
+func (c *Controller) putBack(later map[world.Key]world.Change) {
 	if len(later) > 0 {
 		c.facts.PutBack(later)
 		c.wakeups.wake()

@@ -125,15 +125,15 @@ func New(cfg Config) (*Controller, error) {
 			},
 			Awaited: func() uint64 { return c.zones.Awaited() },
 		})
-	c.events.OnAllocated = func(k world.Key) { m.allocated(c.facts.PendingSince(k)) }
-	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.wrote)
-	c.pools = kube.NewPoolWriter(cfg.Clients.Pools, c.facts.Pool, m.wrote, c.events.Pool)
-	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.wrote, c.events.Domain)
+	c.events.OnAllocated = func(k world.Key) { m.observeAllocation(c.facts.PendingSince(k)) }
+	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.countWrite)
+	c.pools = kube.NewPoolWriter(cfg.Clients.Pools, c.facts.Pool, m.countWrite, c.events.Pool)
+	c.domains = kube.NewObjectWriter("L2Domain", cfg.Clients.Domains, c.facts.Domain, m.countWrite, c.events.Domain)
 	c.probeWriter = kube.NewProbeWriter(cfg.Kube, c.facts)
-	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.wrote, c.events)
-	c.frr = kube.NewFRRWriter(cfg.Clients, c.facts, m.wrote)
+	c.bgp = kube.NewBGPWriter(cfg.Clients, c.facts, m.countWrite, c.events)
+	c.frr = kube.NewFRRWriter(cfg.Clients, c.facts, m.countWrite)
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
-	c.claims = kube.NewClaimWriter(cfg.Clients, c.facts, c.watch, m.wrote)
+	c.claims = kube.NewClaimWriter(cfg.Clients, c.facts, c.watch, m.countWrite)
 	network, err := cfg.Network(Hooks{
 		Changed: c.requestFullPass, Drifted: c.repairs.needed, Resync: func() { c.drifted() }, Transacted: c.transacted,
 		Translated: c.translated, Progress: c.applying.Beat,
@@ -223,7 +223,7 @@ func (c *Controller) requestFullPass() {
 // heartbeat.
 func (c *Controller) transacted(err error) {
 	c.applying.Beat()
-	c.metrics.transacted(err)
+	c.metrics.countTransaction(err)
 }
 
 // report counts the results of the runner and schedules the pass that reads them.
@@ -295,7 +295,7 @@ func (c *Controller) fullPass() {
 	c.events.ModeChanged(c.facts, before, w.Cluster.ModeSetting)
 	due := c.withdrawal.deferRelease(w, known, c.runner == nil || interconnect && !known.Synced)
 	d := c.state.Decide(w)
-	c.leave(d.Later)
+	c.putBack(d.Later)
 	c.deciding.Beat()
 	c.probeWriter.Set(d.Probes)
 	c.logDecision(d)
@@ -325,7 +325,7 @@ func (c *Controller) fullPass() {
 	c.domains.Set(v.Domains())
 	c.bgp.Set(v.BGPObjects())
 	c.decided.Store(true)
-	c.metrics.decided(v, services, time.Since(start))
+	c.metrics.observePass(v, services, time.Since(start))
 }
 
 // setWakeTimer requests a full pass for when one is due.

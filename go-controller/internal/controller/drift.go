@@ -31,19 +31,19 @@ func (r *repairs) needed() {
 	}
 	wait := time.Until(r.free)
 	if wait <= 0 {
-		r.due()
+		r.repairNow()
 		return
 	}
 	r.until = time.AfterFunc(wait, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.until = nil
-		r.due()
+		r.repairNow()
 	})
 }
 
-// due repairs now. r.mu must be held.
-func (r *repairs) due() {
+// repairNow repairs now. r.mu must be held.
+func (r *repairs) repairNow() {
 	if now := time.Now(); r.repair() {
 		r.free = now.Add(r.backoff.Reported(now))
 	}

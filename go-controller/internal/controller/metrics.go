@@ -72,7 +72,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) wrote(kind string, err error) {
+func (m *metrics) countWrite(kind string, err error) {
 	result := outcome(err)
 	if errors.IsConflict(err) {
 		result = "conflict"
@@ -80,16 +80,16 @@ func (m *metrics) wrote(kind string, err error) {
 	m.writes.WithLabelValues(kind, result).Inc()
 }
 
-func (m *metrics) transacted(err error) { m.transactions.WithLabelValues(outcome(err)).Inc() }
+func (m *metrics) countTransaction(err error) { m.transactions.WithLabelValues(outcome(err)).Inc() }
 
-// allocated records the time since a Service was first seen without an address.
-func (m *metrics) allocated(since time.Time) {
+// observeAllocation records the time since a Service was first seen without an address.
+func (m *metrics) observeAllocation(since time.Time) {
 	if !since.IsZero() {
 		m.waited.Observe(time.Since(since).Seconds())
 	}
 }
 
-func (m *metrics) decided(v *report.Builder, services map[world.Key]*status.Service, took time.Duration) {
+func (m *metrics) observePass(v *report.Builder, services map[world.Key]*status.Service, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.lastPass.set(v, services)
 	s := &v.World.Cluster.ModeSetting

@@ -39,7 +39,7 @@ func (m *metrics) pass(w *world.Snapshot) {
 		known.Programmed[key] = loop.Result{Key: key, Plan: p}
 	}
 	v := report.NewBuilder(d, known)
-	m.decided(v, v.Services(&report.Cache{}), time.Millisecond)
+	m.observePass(v, v.Services(&report.Cache{}), time.Millisecond)
 }
 
 func TestMetricsReportOnePass(t *testing.T) {
@@ -130,11 +130,11 @@ ovnkube_slb_silent_agents 0
 func TestMetricNamesFollowConventions(t *testing.T) {
 	m, r := measured(t)
 	m.pass(worldtest.Small(2, worldtest.Service(web, 1)))
-	m.wrote("Service", nil)
-	m.wrote("Service", errors.New("no such luck"))
-	m.transacted(nil)
+	m.countWrite("Service", nil)
+	m.countWrite("Service", errors.New("no such luck"))
+	m.countTransaction(nil)
 	m.dataplane.WithLabelValues("ok").Inc()
-	m.allocated(time.Now())
+	m.observeAllocation(time.Now())
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)
@@ -146,8 +146,8 @@ func TestMetricNamesFollowConventions(t *testing.T) {
 
 func TestUnobservedWaitIsNotCounted(t *testing.T) {
 	m, r := measured(t)
-	m.allocated(time.Time{})
-	m.allocated(time.Now().Add(-3 * time.Second))
+	m.observeAllocation(time.Time{})
+	m.observeAllocation(time.Now().Add(-3 * time.Second))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -58,17 +58,17 @@ func (d *Decision) computeEgress() {
 				continue
 			}
 			e := Egress{Service: s.Key, Node: host}
-			e.MAC, e.Problem = d.hostOf(v, nodes[host], shards)
+			e.MAC, e.Problem = d.nodeMAC(v, nodes[host], shards)
 			d.Egress[v.Addr] = e
 		}
 	}
 }
 
-// hostOf returns the MAC address of a node on the segment of an address. What the node says of itself decides only
+// nodeMAC returns the MAC address of a node on the segment of an address. What the node says of itself decides only
 // where packets to this address go that are for no port of a Service. The host has to be in the address' own subnet:
 // any other one sends those that it forwards to a router, from whose MAC address nothing is dropped, and they
 // circulate.
-func (d *Decision) hostOf(v plan.VIP, n *world.Node, shards map[string]bool) (mac string, problem EgressProblem) {
+func (d *Decision) nodeMAC(v plan.VIP, n *world.Node, shards map[string]bool) (mac string, problem EgressProblem) {
 	i := slices.IndexFunc(d.Topology.Domains, func(o plan.Domain) bool { return o.Name == v.Shard.Domain })
 	if n == nil || i < 0 {
 		return "", EgressNodeUnknown

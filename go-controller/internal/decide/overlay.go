@@ -30,8 +30,8 @@ type overlay struct {
 	moves map[string]move
 }
 
-// onto returns the snapshot with what its statuses do not show yet.
-func (o *overlay) onto(w *world.Snapshot) *world.Snapshot {
+// applyTo returns the snapshot with what its statuses do not show yet.
+func (o *overlay) applyTo(w *world.Snapshot) *world.Snapshot {
 	out := *w
 	out.Pools = o.withLeases(w.Pools)
 	out.Domains = o.withMoves(w)
@@ -63,7 +63,7 @@ func (o *overlay) record(w *world.Snapshot, a *ipam.Allocation) {
 		is := a.Services[s.Key]
 		if !is.Foreign && !slices.Equal(is.Addrs, s.Assigned) {
 			g := grant{uid: s.UID, addrs: is.Addrs, replaced: s.Assigned, hosts: s.AssignedHosts, since: w.Now}
-			g.follow(before[s.Key], w.Unsettled[s.Key])
+			g.inherit(before[s.Key], w.Unsettled[s.Key])
 			o.grants[s.Key] = g
 		}
 		if own := is.HeldExternal; !slices.Equal(own, s.HeldExternalIPs) {
@@ -126,8 +126,8 @@ func (g *grant) isCurrent(shown []netip.Addr) bool {
 // maxLate is how many earlier grants are remembered. One write of a Service is on its way at a time.
 const maxLate = 16
 
-// follow adds what is known of the grant before. unsettled are the addresses that may still be written.
-func (g *grant) follow(last grant, unsettled []netip.Addr) {
+// inherit adds what is known of the grant before. unsettled are the addresses that may still be written.
+func (g *grant) inherit(last grant, unsettled []netip.Addr) {
 	if last.uid != g.uid {
 		return
 	}

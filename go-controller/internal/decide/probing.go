@@ -111,7 +111,7 @@ func (st *State) withholdUnprobed(d *Decision) map[netip.Addr]place.Withheld {
 	if silent {
 		before = nil
 	} else {
-		carried = st.carried(d.World)
+		carried = st.mayBeAnnounced(d.World)
 	}
 	withheld := map[netip.Addr]place.Withheld{}
 	var order []unprobed
@@ -309,9 +309,10 @@ func (p *probing) waiting(order []unprobed, again bool, turns map[guardNamespace
 	return out
 }
 
-// carried returns the addresses that may be announced: those that the statuses show, which may have been announced
-// before this process started, those of the last pass, and those that were announced before nothing served them.
-func (st *State) carried(w *world.Snapshot) map[netip.Addr]bool {
+// mayBeAnnounced returns the addresses that may be announced: those that the statuses show, which may have been
+// announced before this process started, those of the last pass, and those that were announced before nothing served
+// them.
+func (st *State) mayBeAnnounced(w *world.Snapshot) map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(w.Services))
 	for _, s := range w.Services {
 		if s.Contested {

@@ -149,7 +149,7 @@ func Explain(o *objects.Objects, q Question) *Result {
 }
 
 func explain(p *path) *Result {
-	p.follow()
+	p.addLinks()
 	p.addProbes()
 	r := &Result{Service: p.Service.String(), Links: p.links}
 	for _, a := range convert.Assigned(p.object) {
@@ -158,7 +158,7 @@ func explain(p *path) *Result {
 		}
 	}
 	var first int
-	if r.Reachable, first = p.answer(); first >= 0 {
+	if r.Reachable, first = p.reachability(); first >= 0 {
 		r.FirstBroken = &r.Links[first]
 	}
 	r.Families = p.families()
@@ -171,8 +171,9 @@ func explain(p *path) *Result {
 	return r
 }
 
-// answer returns whether the links lead to the Service, and the index of the first one that does not; -1 if all do.
-func (p *path) answer() (reachable string, first int) {
+// reachability returns whether the links lead to the Service, and the index of the first one that does not; -1 if all
+// do.
+func (p *path) reachability() (reachable string, first int) {
 	first = slices.IndexFunc(p.links, func(l Link) bool { return l.State == Broken })
 	if first >= 0 {
 		return No, first
@@ -219,8 +220,8 @@ func (p *path) serviceOf(key world.Key) *world.Service {
 	return p.world.Services[at]
 }
 
-// follow adds the links up to the first one without which the others do not exist.
-func (p *path) follow() {
+// addLinks adds the links up to the first one without which the others do not exist.
+func (p *path) addLinks() {
 	if !p.addService() || !p.addPool() || !p.addAddress() {
 		return
 	}

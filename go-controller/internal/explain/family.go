@@ -41,9 +41,9 @@ func (p *path) families() []FamilyResult {
 		of.Probes = slices.DeleteFunc(slices.Clone(p.Probes), func(seen Probe) bool {
 			return world.FamilyOf(seen.To.Addr()) != f
 		})
-		of.follow()
+		of.addLinks()
 		of.addProbes()
-		reachable, _ := of.answer()
+		reachable, _ := of.reachability()
 		results = append(results, FamilyResult{f.String(), reachable})
 	}
 	if results[0].Reachable == results[1].Reachable || results[0].Reachable != Yes && results[1].Reachable != Yes {

@@ -116,7 +116,7 @@ func Summarize(o *objects.Objects, now time.Time) *Overview {
 	v.addServices()
 	v.addUnread()
 	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	v.out.Notes = slices.Concat(v.doubts(), v.otherClasses(), v.noLeader())
+	v.out.Notes = slices.Concat(v.possibleMistakes(), v.otherClasses(), v.noLeader())
 	printable.Clean(v.out)
 	return v.out
 }
@@ -274,9 +274,9 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 	v.out.Pools = append(v.out.Pools, is)
 }
 
-// doubts returns notes about what may be a mistake in L2Domains: subnets that do not look like those of their segment,
-// and preferences without effect. They may be right, so they are no findings.
-func (v *overview) doubts() []string {
+// possibleMistakes returns notes about what may be a mistake in L2Domains: subnets that do not look like those of their
+// segment, and preferences without effect. They may be right, so they are no findings.
+func (v *overview) possibleMistakes() []string {
 	var notes []string
 	for _, d := range v.layout.Domains {
 		for _, text := range slices.Concat(place.ForeignSubnets(d.Spec, v.world), d.Unmatched) {

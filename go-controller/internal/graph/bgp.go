@@ -154,8 +154,8 @@ func nodeBox(group []*speaker, peers map[string]*item) *item {
 	return b
 }
 
-// speaks reports whether a cluster has anything of BGP.
-func speaks(o *objects.Objects) bool {
+// hasBGP reports whether a cluster has anything of BGP.
+func hasBGP(o *objects.Objects) bool {
 	return len(o.Peers) > 0 || slices.ContainsFunc(o.NodeStatuses, func(n *v1alpha1.BGPNodeStatus) bool {
 		return len(n.Status.Sessions) > 0
 	})

@@ -21,13 +21,13 @@ func Render(o *objects.Objects, now time.Time) string {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, d := range domains {
-		p.figure(domain(d, addresses))
+		p.drawFigure(domain(d, addresses))
 	}
 	if len(domains) == 0 {
-		p.figure(figure{title: "There is no L2Domain."})
+		p.drawFigure(figure{title: "There is no L2Domain."})
 	}
-	if speaks(o) {
-		p.figure(routing(o, explain.Routes(o, now), explain.Unanswered(o, now)))
+	if hasBGP(o) {
+		p.drawFigure(routing(o, explain.Routes(o, now), explain.Unanswered(o, now)))
 	}
 	p.legend()
 	const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`

@@ -95,8 +95,8 @@ func (p *picture) line(x1, y1, x2, y2 int, class string) {
 	p.draw(`<path d="M%d %d C%d %d %d %d %d %d" class="%s"/>`, x1, y1, (x1+x2)/2, y1, (x1+x2)/2, y2, x2, y2, class)
 }
 
-// figure draws a figure below what there is.
-func (p *picture) figure(f figure) {
+// drawFigure draws a figure below what there is.
+func (p *picture) drawFigure(f figure) {
 	p.text(margin, p.y+lineHeight, "title", f.title, 1<<10)
 	p.y += headHeight
 	top := p.y
@@ -114,7 +114,8 @@ func (p *picture) figure(f figure) {
 		}
 		p.y += height + gap
 	}
-	p.y = max(p.y, p.column(f.middle, middleX, margin+listWidth, top), p.column(f.right, rightX, middleX+boxWidth, top))
+	p.y = max(p.y, p.drawColumn(f.middle, middleX, margin+listWidth, top),
+		p.drawColumn(f.right, rightX, middleX+boxWidth, top))
 	p.y += gap
 }
 
@@ -132,9 +133,9 @@ func (p *picture) legend() {
 	}
 }
 
-// column places the boxes of a column beside what leads to them, without overlap, and those to which nothing leads
+// drawColumn places the boxes of a column beside what leads to them, without overlap, and those to which nothing leads
 // below. It draws them with their lines, which begin at x coordinate from, and returns the height below the last one.
-func (p *picture) column(boxes []*item, x, from, top int) int {
+func (p *picture) drawColumn(boxes []*item, x, from, top int) int {
 	boxes = slices.Clone(boxes)
 	slices.SortStableFunc(boxes, func(a, b *item) int { return cmp.Compare(a.desired(), b.desired()) })
 	y, beyond := top, 0

@@ -69,7 +69,7 @@ func (p addressProbes) setRequests(now time.Time, requests []world.ProbeRequest,
 }
 
 // due returns the addresses to probe now, and when due must be called again; the zero time means never. The result of
-// each probe is passed to asked.
+// each probe is passed to recordProbe.
 func (p addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	for a, is := range p {
 		if is.unanswered > probeNum {
@@ -91,10 +91,10 @@ func (p addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 	return ask, again
 }
 
-// asked records a probe. If it could not be sent, or its answer may be lost because reading was paused, silence means
-// nothing: it does not count, and is repeated when the next one is due. While hosts flood the segment, that is later,
-// so that they cause no broadcasts.
-func (p *addressProbe) asked(now time.Time, sent, paused bool) {
+// recordProbe records a probe. If it could not be sent, or its answer may be lost because reading was paused, silence
+// means nothing: it does not count, and is repeated when the next one is due. While hosts flood the segment, that is
+// later, so that they cause no broadcasts.
+func (p *addressProbe) recordProbe(now time.Time, sent, paused bool) {
 	switch {
 	case sent && !paused:
 		p.unanswered, p.checked = p.unanswered+1, now

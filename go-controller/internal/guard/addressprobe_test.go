@@ -24,7 +24,7 @@ func simulate(q addressProbes, from, until time.Duration, host func(time.Duratio
 		for _, a := range ask {
 			asked++
 			sent := !slices.Contains(unsent, a)
-			q[a].asked(start.Add(at), sent, false)
+			q[a].recordProbe(start.Add(at), sent, false)
 			if mac := host(at); mac != "" && sent {
 				q.receive(start.Add(at), map[string]bool{"provider": true}, neighbour.Answer{Addr: a, MAC: mac, VLAN: 7})
 			}
@@ -102,7 +102,7 @@ func TestProbesWhileReadingIsPaused(t *testing.T) {
 		ask, _ := q.due(start.Add(at))
 		for _, a := range ask {
 			asked++
-			q[a].asked(start.Add(at), true, true)
+			q[a].recordProbe(start.Add(at), true, true)
 		}
 	}
 	if done := q.probed(); asked != 10 || len(done) > 0 {
@@ -145,7 +145,7 @@ func TestRepeatedAnswersAreIrrelevant(t *testing.T) {
 	if !q.receive(start, here, reply) {
 		t.Error("the first reply is irrelevant")
 	}
-	q[a].asked(start, true, false)
+	q[a].recordProbe(start, true, false)
 	if q.receive(start, here, reply) || q[a].unanswered != 0 {
 		t.Error("a repeated reply is relevant, or does not answer the probe")
 	}

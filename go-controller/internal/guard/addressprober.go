@@ -64,7 +64,7 @@ func (p *addressProber) run(ctx context.Context) {
 		for _, a := range ask {
 			q := p.probes[a]
 			sent, paused := p.probe(ctx, a, q.network, q.vlan)
-			q.asked(time.Now(), sent, paused)
+			q.recordProbe(time.Now(), sent, paused)
 		}
 		if !next.IsZero() {
 			again.Reset(time.Until(next))

@@ -51,7 +51,7 @@ func newAnnouncedProber(networks func() (map[string]ovn.Uplinks, bool),
 }
 
 func (p *announcedProber) run(ctx context.Context) {
-	go p.follow(ctx)
+	go p.readAnnounced(ctx)
 	probe, report := time.NewTimer(0), time.NewTimer(0)
 	probe.Stop()
 	report.Stop()
@@ -72,10 +72,10 @@ func (p *announcedProber) run(ctx context.Context) {
 				p.close()
 				p.complete = true
 			case idle:
-				probe.Reset(p.probes.gap())
+				probe.Reset(p.probes.probeInterval())
 			}
 		case h := <-p.received:
-			if !p.probes.isAnswer(h.Answer) || !p.isFrom(h.device, h.Addr) {
+			if !p.probes.isRelevant(h.Answer) || !p.isFrom(h.device, h.Addr) {
 				continue
 			}
 			p.metrics.answers.Inc()
@@ -83,18 +83,18 @@ func (p *announcedProber) run(ctx context.Context) {
 		case <-probe.C:
 			a, is, last := p.probes.next()
 			if _, paused := p.probe(ctx, a, is.network, is.vlan); !paused {
-				p.probes.asked(is)
+				p.probes.recordProbe(is)
 			}
 			p.complete = p.complete || last
-			probe.Reset(p.probes.gap())
+			probe.Reset(p.probes.probeInterval())
 		case <-report.C:
 		}
 		p.reportChanges(report)
 	}
 }
 
-// follow reads the announced addresses until ctx ends.
-func (p *announcedProber) follow(ctx context.Context) {
+// readAnnounced reads the announced addresses until ctx ends.
+func (p *announcedProber) readAnnounced(ctx context.Context) {
 	wait, read := time.NewTimer(0), time.Now()
 	defer wait.Stop()
 	for {

@@ -77,8 +77,8 @@ func (p *announcedProbes) set(addrs map[netip.Addr]announcedAddress) {
 	}
 }
 
-// gap returns the time until the next probe.
-func (p *announcedProbes) gap() time.Duration {
+// probeInterval returns the time until the next probe.
+func (p *announcedProbes) probeInterval() time.Duration {
 	return max(announcedInterval/time.Duration(max(1, len(p.order))), minAnnouncedGap)
 }
 
@@ -90,8 +90,8 @@ func (p *announcedProbes) next() (a netip.Addr, is *announcedProbe, last bool) {
 	return a, is, p.at == 0
 }
 
-// asked records a probe whose answer will be read, if there is one.
-func (p *announcedProbes) asked(is *announcedProbe) {
+// recordProbe records a probe whose answer will be read, if there is one.
+func (p *announcedProbes) recordProbe(is *announcedProbe) {
 	if is.found.MAC == "" {
 		return
 	}
@@ -101,9 +101,9 @@ func (p *announcedProbes) asked(is *announcedProbe) {
 	}
 }
 
-// isAnswer reports whether a frame makes a difference, if it is from the network of the address: another host than the
-// known one has it, or the known one still has it. It costs little, because hosts may send any number of frames.
-func (p *announcedProbes) isAnswer(answer neighbour.Answer) bool {
+// isRelevant reports whether a frame makes a difference, if it is from the network of the address: another host than
+// the known one has it, or the known one still has it. It costs little, because hosts may send any number of frames.
+func (p *announcedProbes) isRelevant(answer neighbour.Answer) bool {
 	is := p.byAddr[answer.Addr]
 	if is == nil || is.vlan != answer.VLAN || strings.EqualFold(answer.MAC, is.mac) {
 		return false
@@ -114,7 +114,7 @@ func (p *announcedProbes) isAnswer(answer neighbour.Answer) bool {
 	return is.unanswered > 0
 }
 
-// receive records an answer for which isAnswer is true. The host that answered first is reported as long as any host
+// receive records an answer for which isRelevant is true. The host that answered first is reported as long as any host
 // answers.
 func (p *announcedProbes) receive(now time.Time, answer neighbour.Answer) {
 	is := p.byAddr[answer.Addr]

@@ -51,7 +51,7 @@ func (st *state) released(p *pool, now time.Time) []world.Lease {
 		return nil
 	}
 	var list []world.Lease
-	next := ceil(now)
+	next := roundUp(now)
 	for _, lease := range p.Leases {
 		if st.poolOf(lease.Addr) != p || st.taken(lease.Addr) {
 			continue
@@ -112,8 +112,8 @@ func compareReleased(a, b world.Lease) int {
 	return cmp.Or(b.Released.Compare(a.Released), a.Addr.Compare(b.Addr), a.Service.Compare(b.Service))
 }
 
-// ceil rounds up to a second: times in the API have no finer resolution, and a cooldown must not be shortened.
-func ceil(t time.Time) time.Time {
+// roundUp rounds up to a second: times in the API have no finer resolution, and a cooldown must not be shortened.
+func roundUp(t time.Time) time.Time {
 	whole := t.Truncate(time.Second)
 	if whole.Equal(t) {
 		return whole

@@ -274,7 +274,7 @@ func (al *allocator) denyExternal(service int, a netip.Addr, allocated bool) (Re
 		return ReasonAddressInUse, fmt.Sprintf("%s: address %s: %s", externalIPsField, a, why)
 	}
 	// If another host answers for it, it is claimed now and announced once that host is gone.
-	reason, message := al.deny(service, p, a, externalIPsField, false)
+	reason, message := al.denialReason(service, p, a, externalIPsField, false)
 	if reason == "" && p.Quota > 0 && al.quotaUsage.usage(p, s.Key.Namespace) >= p.Quota &&
 		!al.quotaUsage.staysIn(a, s.Key.Namespace) {
 		reason = ReasonQuotaExceeded

@@ -70,7 +70,7 @@ func (fl *freeList) counts(p *pool, f world.Family) string {
 }
 
 // formatTime formats a time for messages, to the second.
-func formatTime(t time.Time) string { return ceil(t).UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return roundUp(t).UTC().Format(time.RFC3339) }
 
 // step returns the address under the cursor and advances the cursor. It returns false at the end.
 func (fl *freeList) step() (netip.Addr, bool) {

@@ -112,12 +112,12 @@ func (al *allocator) refuse(service int, a netip.Addr, by string) (Reason, strin
 		return ReasonAddressNotInPool, fmt.Sprintf("%s is in external pool %q, whose provider chooses the addresses: none "+
 			"can be requested", subject, p.Name)
 	}
-	return al.deny(service, p, a, by, true)
+	return al.denialReason(service, p, a, by, true)
 }
 
-// deny returns why p, the owner of an address that the field by requests, does not let a Service have it, or an empty
-// reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
-func (al *allocator) deny(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
+// denialReason returns why p, the owner of an address that the field by requests, does not let a Service have it, or an
+// empty reason if it does. A host outside of the cluster that answers for the address counts only if contests is set.
+func (al *allocator) denialReason(service int, p *pool, a netip.Addr, by string, contests bool) (Reason, string) {
 	s, subject := al.services[service], func() string { return fmt.Sprintf("%s: address %s", by, a) }
 	if why := p.admissionError(s); why != "" && al.reservations[a] != s.Key {
 		return ReasonNotAdmitted, subject() + ": " + why

@@ -50,8 +50,8 @@ type damping struct {
 	losses    int
 }
 
-// decided records a decision. The first one is not a change.
-func (d *damping) decided(s *status.Service, now time.Time) {
+// record records a decision. The first one is not a change.
+func (d *damping) record(s *status.Service, now time.Time) {
 	if s.Announced == nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (w *ServiceWriter) recordDamping(key world.Key, before, s *status.Service) 
 		d = &damping{}
 		w.dampings[key] = d
 	}
-	d.decided(s, time.Now())
+	d.record(s, time.Now())
 }
 
 // damped returns the status that may be written now, in which conditions are as they are if they have to wait, and for

@@ -123,7 +123,7 @@ func (d *discovered) run(ctx context.Context) {
 			d.lost()
 		}
 		if there && d.version.Load() == nil {
-			stop = d.follow(ctx, served)
+			stop = d.watch(ctx, served)
 		}
 		if !there {
 			d.markSynced()
@@ -133,8 +133,8 @@ func (d *discovered) run(ctx context.Context) {
 	}
 }
 
-// follow watches the objects until the returned function is called, which waits for the informer to stop.
-func (d *discovered) follow(ctx context.Context, version schema.GroupVersionResource) (stop func()) {
+// watch watches the objects until the returned function is called, which waits for the informer to stop.
+func (d *discovered) watch(ctx context.Context, version schema.GroupVersionResource) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	informer := d.open(version)
 	d.version.Store(&version)

@@ -98,8 +98,8 @@ type frrRound struct {
 	refused map[string]string
 }
 
-// note reports the result of a write.
-func (r *frrRound) note(peer, name string, err error) error {
+// record reports the result of a write.
+func (r *frrRound) record(peer, name string, err error) error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
@@ -126,13 +126,13 @@ func (r *frrRound) Answers(name string) error {
 	if err != nil && strings.Contains(err.Error(), webhookDenied) {
 		return nil
 	}
-	return r.note(r.peers[name], name, err)
+	return r.record(r.peers[name], name, err)
 }
 
 // Delete implements frrk8s.Writer.
 func (r *frrRound) Delete(name string) error {
 	r.deleted[name] = true
-	return r.note(r.peers[name], name, r.remove(name))
+	return r.record(r.peers[name], name, r.remove(name))
 }
 
 func (r *frrRound) remove(name string) error {
@@ -151,7 +151,7 @@ func (r *frrRound) remove(name string) error {
 }
 
 // Put implements frrk8s.Writer.
-func (r *frrRound) Put(o frrk8s.Object) error { return r.note(o.Peer, o.Name, r.put(&o)) }
+func (r *frrRound) Put(o frrk8s.Object) error { return r.record(o.Peer, o.Name, r.put(&o)) }
 
 func (r *frrRound) put(o *frrk8s.Object) error {
 	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)

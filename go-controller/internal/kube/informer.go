@@ -41,8 +41,8 @@ type informer struct {
 	refused atomic.Pointer[string] // the last error of a list or watch
 }
 
-// note keeps the error of a list or watch, nil included, and returns it.
-func (i *informer) note(err error) error {
+// recordError keeps the error of a list or watch, nil included, and returns it.
+func (i *informer) recordError(err error) error {
 	i.refused.Store(nil)
 	if err != nil {
 		text := err.Error()
@@ -221,14 +221,14 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 					o.ResourceVersion = ""
 				}
 				page, err := client.List(ctx, o)
-				if made.note(err) != nil {
+				if made.recordError(err) != nil {
 					return nil, err
 				}
 				return trimmed(page, trim)
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, err := client.Watch(ctx, o)
-				return w, made.note(err)
+				return w, made.recordError(err)
 			},
 		}, client),
 		ObjectType: empty,

@@ -71,7 +71,7 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	relevant := !was.equal(is) || silent
 	if relevant {
 		f.changes.others = true
-	} else if is != nil && (appliedOthers(was, is) || !slices.Equal(was.Probed, is.Probed)) {
+	} else if is != nil && (appliedChanged(was, is) || !slices.Equal(was.Probed, is.Probed)) {
 		f.changes.addReport(name) // Also if no status awaits it: it may be known only soon that one does.
 		relevant = !slices.Equal(was.Probed, is.Probed) || f.awaited(was, is)
 	}
@@ -81,14 +81,14 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	}
 }
 
-// appliedOthers reports whether the agent of a zone has applied other versions of ServicePlans.
-func appliedOthers(was, is *report) bool {
+// appliedChanged reports whether the agent of a zone has applied other versions of ServicePlans.
+func appliedChanged(was, is *report) bool {
 	return was != nil && is != nil && was.Zone != nil && is.Zone != nil && was.Zone.Applied != is.Zone.Applied
 }
 
 // awaited reports whether a status awaits versions of ServicePlans that were applied since.
 func (f *Facts) awaited(was, is *report) bool {
-	return f.hooks.Awaited != nil && appliedOthers(was, is) && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
+	return f.hooks.Awaited != nil && appliedChanged(was, is) && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
 }
 
 // remaining returns how long a report is valid from now on. The first report that is seen may have expired before this

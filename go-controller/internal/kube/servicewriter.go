@@ -238,15 +238,15 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	w.mu.Unlock()
 	if want == nil || have == nil || string(have.UID) != want.UID {
 		w.forgetSent(key, have)
-		w.settled(j, want)
+		w.skip(j, want)
 		return
 	}
 	if want.Release == w.ours(have) {
-		w.settled(j, want)
+		w.skip(j, want)
 		return // decided for an earlier object; the next decision will follow
 	}
 	if !own && !want.Expects(have) {
-		w.settled(j, want)
+		w.skip(j, want)
 		w.wake()
 		return
 	}
@@ -257,7 +257,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		defer w.queue.AddAfter(j, wait)
 	}
 	if !changed {
-		w.settled(j, want)
+		w.skip(j, want)
 		return
 	}
 	w.mu.Lock()
@@ -309,8 +309,8 @@ func (w *ServiceWriter) finish(j job, have, got *corev1.Service, err error) {
 	}
 }
 
-// settled ends a job for which there is nothing to write.
-func (w *ServiceWriter) settled(j job, want *status.Service) {
+// skip ends a job for which there is nothing to write.
+func (w *ServiceWriter) skip(j job, want *status.Service) {
 	w.queue.Forget(j)
 	w.mu.Lock()
 	defer w.mu.Unlock()

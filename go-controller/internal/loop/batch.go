@@ -33,7 +33,7 @@ func (r *Runner) batch() []dataplane.Change {
 			picked[k.Namespace]++
 		}
 	}
-	for _, k := range r.givers(batch) {
+	for _, k := range r.previousHolders(batch) {
 		pick(k)
 	}
 	size := max(r.options.Batch, len(batch)+(r.options.Batch+3)/4)
@@ -49,9 +49,9 @@ func (r *Runner) batch() []dataplane.Change {
 	return batch
 }
 
-// givers returns the changed Services that are not in a batch, and that have an address in the dataplane which a
-// Service gets by it: the dataplane takes it from them first.
-func (r *Runner) givers(batch []dataplane.Change) []world.Key {
+// previousHolders returns the changed Services that are not in a batch, and that have an address in the dataplane which
+// a Service gets by it: the dataplane takes it from them first.
+func (r *Runner) previousHolders(batch []dataplane.Change) []world.Key {
 	if len(r.dirty) == 0 {
 		return nil
 	}

@@ -55,11 +55,11 @@ func (c *conversion) convertPeers() {
 
 // peerNodes limits node selectors to the nodes with speakers and to those that are migrated.
 func (c *conversion) peerNodes(selectors []metav1.LabelSelector) []metav1.LabelSelector {
-	selectors = both(selectors, c.speakerNodes)
+	selectors = intersectSelectors(selectors, c.speakerNodes)
 	if len(c.input.PeerNodes) == 0 {
 		return selectors
 	}
-	return both(selectors, []metav1.LabelSelector{{MatchLabels: c.input.PeerNodes}})
+	return intersectSelectors(selectors, []metav1.LabelSelector{{MatchLabels: c.input.PeerNodes}})
 }
 
 // convertTimers converts the timers of a session. MetalLB derives an absent one from the other, and requires only that

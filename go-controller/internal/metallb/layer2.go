@@ -31,7 +31,7 @@ func (c *conversion) convertDomains() {
 				continue
 			}
 			c.add(Error, a.String(), "", "physicalNetwork and subnets of an L2Domain can't be derived from MetalLB's objects: "+
-				"give the segment by --segment NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.suggestion(a))
+				"give the segment by --segment NETWORK[/VLAN]=CIDR[@GATEWAY],...%s", c.segmentSuggestion(a))
 		}
 	}
 	// One that lacks a field could announce more than MetalLB does.
@@ -60,8 +60,8 @@ func (c *conversion) convertDomains() {
 	}
 }
 
-// suggestion names the networks of the nodes that contain addresses of an advertisement.
-func (c *conversion) suggestion(a *l2Advertisement) string {
+// segmentSuggestion names the networks of the nodes that contain addresses of an advertisement.
+func (c *conversion) segmentSuggestion(a *l2Advertisement) string {
 	var in []string
 	for _, n := range c.input.NodeNetworks {
 		if slices.ContainsFunc(c.pools, func(p *v1alpha1.IPAddressPool) bool {
@@ -130,7 +130,7 @@ func (c *conversion) fillDomain(d *v1alpha1.L2Domain) bool {
 	c.selectPools(d, members, pools)
 	d.Spec.ServiceSelectors = c.serviceSelectors(d.Name, members, pools)
 	d.Spec.Gateways.Preferred = c.preferred(d.Name, members)
-	d.Spec.NodeSelectors = both(c.nodeSelectors(d.Name, members), c.speakerNodes)
+	d.Spec.NodeSelectors = intersectSelectors(c.nodeSelectors(d.Name, members), c.speakerNodes)
 	return true
 }
 

@@ -175,7 +175,7 @@ func (c *conversion) readNodes(w *workload) {
 	if w.affinity != nil {
 		var terms []metav1.LabelSelector
 		for _, term := range w.affinity.NodeSelectorTerms {
-			t, ok := c.term(term)
+			t, ok := c.nodeSelector(term)
 			if !ok {
 				c.add(Warning, w.ref, w.affinityField, "has no equivalent in nodeSelectors: nodes on which no speaker runs "+
 					"announce. Set nodeSelectors of L2Domains and BGPPeers")
@@ -190,7 +190,7 @@ func (c *conversion) readNodes(w *workload) {
 		}
 		if len(terms) > 0 {
 			fields = append(fields, w.affinityField)
-			c.speakerNodes = both(c.speakerNodes, terms)
+			c.speakerNodes = intersectSelectors(c.speakerNodes, terms)
 		}
 	}
 	if len(fields) > 0 {
@@ -199,9 +199,9 @@ func (c *conversion) readNodes(w *workload) {
 	}
 }
 
-// term returns a term of a node affinity as a selector, without the labels by which nodes are migrated
+// nodeSelector returns a term of a node affinity as a selector, without the labels by which nodes are migrated
 // (docs/migrate-from-metallb.md). It returns false if there is no equal selector.
-func (c *conversion) term(t corev1.NodeSelectorTerm) (metav1.LabelSelector, bool) {
+func (c *conversion) nodeSelector(t corev1.NodeSelectorTerm) (metav1.LabelSelector, bool) {
 	var out metav1.LabelSelector
 	for _, e := range t.MatchExpressions {
 		_, migrated := c.input.PeerNodes[e.Key]
@@ -264,8 +264,9 @@ func (c *conversion) nodesWith(has func(*corev1.Node) bool) string {
 	return ": " + world.Some(list, most)
 }
 
-// both returns selectors for the nodes that one of a and one of b selects. An empty list selects all nodes.
-func both(a, b []metav1.LabelSelector) []metav1.LabelSelector {
+// intersectSelectors returns selectors for the nodes that one of a and one of b selects. An empty list selects all
+// nodes.
+func intersectSelectors(a, b []metav1.LabelSelector) []metav1.LabelSelector {
 	switch {
 	case len(a) == 0:
 		return b

@@ -58,20 +58,21 @@ func probeFrame(from [6]byte, a netip.Addr, vlan int) []byte {
 		to = [6]byte{0x33, 0x33, 0xff, target[13], target[14], target[15]} // RFC 2464 section 7
 		kind, payload = typeIPv6, solicit(target)
 	}
-	return enclose(to, from, vlan, kind, payload)
+	return ethernetFrame(to, from, vlan, kind, payload)
 }
 
 // claim returns a frame that announces an address to all hosts: an ARP announcement (RFC 5227 section 2.3), or an
 // unsolicited neighbour advertisement (RFC 4861 section 7.2.6) that overrides their caches.
 func claim(from [6]byte, a netip.Addr, vlan int) []byte {
 	if a = a.Unmap(); a.Is4() {
-		return enclose([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, from, vlan, typeARP, arpRequest(from, a.As4(), a.As4()))
+		broadcast := [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		return ethernetFrame(broadcast, from, vlan, typeARP, arpRequest(from, a.As4(), a.As4()))
 	}
 	// All nodes of the link (RFC 4291 section 2.7.1).
-	return enclose([6]byte{0x33, 0x33, 5: 1}, from, vlan, typeIPv6, advertise(from, a.As16()))
+	return ethernetFrame([6]byte{0x33, 0x33, 5: 1}, from, vlan, typeIPv6, advertise(from, a.As16()))
 }
 
-func enclose(to, from [6]byte, vlan int, kind uint16, payload []byte) []byte {
+func ethernetFrame(to, from [6]byte, vlan int, kind uint16, payload []byte) []byte {
 	frame := slices.Concat(to[:], from[:])
 	if vlan != 0 {
 		frame = binary.BigEndian.AppendUint16(frame, typeVLAN)
@@ -96,7 +97,7 @@ func arpRequest(from [6]byte, sender, target [4]byte) []byte {
 // solicited-node address (RFC 4291 section 2.7.1).
 func solicit(target [16]byte) []byte {
 	to := [16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: target[13], 14: target[14], 15: target[15]}
-	return icmp([16]byte{}, to, append([]byte{solicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...))
+	return icmpPacket([16]byte{}, to, append([]byte{solicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...))
 }
 
 // advertise returns a neighbour advertisement (RFC 4861 section 4.4) from the target address to all nodes.
@@ -104,10 +105,10 @@ func advertise(from [6]byte, target [16]byte) []byte {
 	const override = 0x20
 	message := append([]byte{advertisement, 0, 0, 0, override, 0, 0, 0}, target[:]...)
 	message = append(append(message, linkLayerOption, linkLayerLength), from[:]...)
-	return icmp(target, [16]byte{0: 0xff, 1: 0x02, 15: 1}, message)
+	return icmpPacket(target, [16]byte{0: 0xff, 1: 0x02, 15: 1}, message)
 }
 
-func icmp(from, to [16]byte, message []byte) []byte {
+func icmpPacket(from, to [16]byte, message []byte) []byte {
 	p := []byte{6 << 4, 0, 0, 0, 0, byte(len(message)), icmpv6, hops}
 	p = append(p, from[:]...)
 	p = append(p, to[:]...)
@@ -146,9 +147,9 @@ func icmpMessage(frame []byte) []byte {
 	return rest
 }
 
-// answer parses from an untagged frame the address that its sender claims. Any ARP packet with a sender address makes
-// a claim (RFC 5227 section 2.1.1), and so does a neighbour advertisement.
-func answer(frame []byte) (a netip.Addr, mac string, ok bool) {
+// parseAnswer parses from an untagged frame the address that its sender claims. Any ARP packet with a sender address
+// makes a claim (RFC 5227 section 2.1.1), and so does a neighbour advertisement.
+func parseAnswer(frame []byte) (a netip.Addr, mac string, ok bool) {
 	if len(frame) < atSenderAddr+4 {
 		return a, "", false
 	}

@@ -69,7 +69,7 @@ func TestClaims(t *testing.T) {
 		if string(got) != string(bytesOf(t, want)) {
 			t.Errorf("claim of %s:\n%x, want\n%x", addr, got, bytesOf(t, want))
 		}
-		if a, mac, ok := answer(got); !ok || a.String() != addr || mac != "02:42:ac:00:00:01" {
+		if a, mac, ok := parseAnswer(got); !ok || a.String() != addr || mac != "02:42:ac:00:00:01" {
 			t.Errorf("claim of %s is read as %s %s %v", addr, a, mac, ok)
 		}
 	}
@@ -81,7 +81,7 @@ func spoofed(frame string) string { return strings.Replace(frame, "0242ac000001"
 
 // Answers are parsed, and the kernel's filter rejects all other frames.
 func TestAnswers(t *testing.T) {
-	filter, err := bpf.NewVM(answers())
+	filter, err := bpf.NewVM(answerFilter())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 		if n, err := filter.Run(c.frame); err != nil || (n > 0) != c.passes {
 			t.Errorf("%s: the filter takes %d bytes (%v), want any: %v", name, n, err, c.passes)
 		}
-		a, mac, ok := answer(c.frame)
+		a, mac, ok := parseAnswer(c.frame)
 		if ok != (c.want != "") || ok && (a.String() != c.want || mac != "02:42:ac:00:00:01") {
 			t.Errorf("%s: answer %s %s %v, want %q", name, a, mac, ok, c.want)
 		}
@@ -132,7 +132,7 @@ func behind(t *testing.T, header string) []byte {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		if a, mac, ok := answer(frame); ok && (!a.IsValid() || len(mac) != 17) {
+		if a, mac, ok := parseAnswer(frame); ok && (!a.IsValid() || len(mac) != 17) {
 			t.Errorf("answer %s %s", a, mac)
 		}
 	})

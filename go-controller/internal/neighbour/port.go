@@ -63,7 +63,7 @@ func open(device string) (*Port, error) {
 }
 
 func prepare(fd, device int) error {
-	if err := sockfilter.Attach(fd, answers()); err != nil {
+	if err := sockfilter.Attach(fd, answerFilter()); err != nil {
 		return err
 	}
 	// packet(7): tags are reported in auxiliary data, and frames sent by this host are not answers.
@@ -76,9 +76,9 @@ func prepare(fd, device int) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: device}))
 }
 
-// answers returns a filter that accepts ARP, neighbour advertisements, and what may be one behind extension headers,
-// because a gateway's uplink carries much other traffic.
-func answers() []bpf.Instruction {
+// answerFilter returns a filter that accepts ARP, neighbour advertisements, and what may be one behind extension
+// headers, because a gateway's uplink carries much other traffic.
+func answerFilter() []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: atType, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipTrue: 10},
@@ -141,7 +141,7 @@ func (p *Port) Receive() (Answer, error) {
 		case err != nil:
 			return Answer{}, os.NewSyscallError("recvmsg", err)
 		}
-		if a, mac, ok := answer(p.frame[:n]); ok {
+		if a, mac, ok := parseAnswer(p.frame[:n]); ok {
 			return Answer{a, mac, tag(p.control[:controls])}, nil
 		}
 	}

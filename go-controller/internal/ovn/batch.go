@@ -173,7 +173,7 @@ func (b *batch) insert(want rows.Row) error {
 		}
 	}
 	if want.Table == rows.Router || want.Table == rows.Switch {
-		b.ops = append(b.ops, absent(want.Table, want.Name()))
+		b.ops = append(b.ops, waitUntilAbsent(want.Table, want.Name()))
 	}
 	name := fmt.Sprintf("row%d", b.nextUUIDName)
 	b.nextUUIDName++

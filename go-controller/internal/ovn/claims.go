@@ -58,8 +58,9 @@ func NewClaims(e Endpoint, name string, claimed func(Claim)) (*Claims, error) {
 		schema: func() (model.ClientDBModel, []watch, error) {
 			db, err := sbdb.FullDatabaseModel()
 			return db, []watch{
-				{table: portBinding, where: []ovsdb.Condition{is("type", "chassisredirect"), is("type", "localnet")}},
-				{table: chassis, where: []ovsdb.Condition{is("name", name)}},
+				{table: portBinding, where: []ovsdb.Condition{columnEquals("type", "chassisredirect"),
+					columnEquals("type", "localnet")}},
+				{table: chassis, where: []ovsdb.Condition{columnEquals("name", name)}},
 			}, err
 		},
 	}

@@ -70,16 +70,16 @@ func (d *Dataplane) UnreadNB() error { return notInSync(d.nb) }
 func (d *Dataplane) UnreadSB() error { return notInSync(d.sb) }
 
 func notInSync(links ...*replica) error {
-	return lacking("not in sync", func(l *replica) bool { return l.conn.Load() != nil }, links...)
+	return checkReplicas("not in sync", func(l *replica) bool { return l.conn.Load() != nil }, links...)
 }
 
 func unreachable(links ...*replica) error {
-	return lacking(client.ErrNotConnected.Error(), func(l *replica) bool {
+	return checkReplicas(client.ErrNotConnected.Error(), func(l *replica) bool {
 		return l.conn.Load() != nil || l.reading.Load() && !l.readFailed.Load()
 	}, links...)
 }
 
-func lacking(what string, well func(*replica) bool, links ...*replica) error {
+func checkReplicas(what string, well func(*replica) bool, links ...*replica) error {
 	var errs []error
 	for _, l := range links {
 		if l != nil && !well(l) {

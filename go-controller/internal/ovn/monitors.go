@@ -31,7 +31,7 @@ func ownedCondition() ovsdb.Condition {
 	return ovsdb.NewCondition("external_ids", ovsdb.ConditionIncludes, pair(rows.KeyController, rows.Controller))
 }
 
-func is(column, value string) ovsdb.Condition {
+func columnEquals(column, value string) ovsdb.Condition {
 	return ovsdb.NewCondition(column, ovsdb.ConditionEqual, value)
 }
 
@@ -66,11 +66,11 @@ func northboundOf(zone string) (model.ClientDBModel, []watch, error) {
 		w := watch{table: table, where: []ovsdb.Condition{ownedCondition()}}
 		switch table {
 		case rows.Router:
-			w.where = append(w.where, is("name", rows.ClusterRouter))
+			w.where = append(w.where, columnEquals("name", rows.ClusterRouter))
 		case rows.Switch:
-			w.where = append(w.where, is("name", rows.JoinSwitch))
+			w.where = append(w.where, columnEquals("name", rows.JoinSwitch))
 			if zone != "" {
-				w.where = append(w.where, is("name", rows.ExternalSwitchPrefix+zone))
+				w.where = append(w.where, columnEquals("name", rows.ExternalSwitchPrefix+zone))
 			}
 		case rows.RouterPort:
 			w.where = nil // rows of other owners provide the join addresses
@@ -87,9 +87,9 @@ func northboundOf(zone string) (model.ClientDBModel, []watch, error) {
 func southbound() (model.ClientDBModel, []watch, error) {
 	db, err := sbdb.FullDatabaseModel()
 	return db, []watch{
-		{table: portBinding, where: []ovsdb.Condition{is("type", "chassisredirect")}},
+		{table: portBinding, where: []ovsdb.Condition{columnEquals("type", "chassisredirect")}},
 		{table: chassis},
-		{table: rows.AddressSet, where: []ovsdb.Condition{is("name", rows.RevisionSet)}},
+		{table: rows.AddressSet, where: []ovsdb.Condition{columnEquals("name", rows.RevisionSet)}},
 	}, err
 }
 

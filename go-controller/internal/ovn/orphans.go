@@ -56,7 +56,7 @@ func orphans(v view) []opsFunc {
 	for _, r := range v.owned(rows.BFD) {
 		if port := r.string("logical_port"); !ports[port] {
 			opsFuncs = append(opsFuncs, func(b *batch) error {
-				b.ops = append(b.ops, absent(rows.RouterPort, port),
+				b.ops = append(b.ops, waitUntilAbsent(rows.RouterPort, port),
 					ovsdb.Operation{Op: ovsdb.OperationDelete, Table: r.table, Where: byUUID(r.uuid)})
 				return nil
 			})

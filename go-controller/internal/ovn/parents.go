@@ -88,10 +88,10 @@ func awaitedParent(op *ovsdb.Operation) string {
 	return fmt.Sprintf("%s %v", op.Table, op.Rows[0]["name"])
 }
 
-// absent returns an operation that aborts the transaction if a row with that name exists. Only switches and routers
-// need it: ports, groups and address sets have unique names (ovn-nb.ovsschema, indexes), and all other rows are
+// waitUntilAbsent returns an operation that aborts the transaction if a row with that name exists. Only switches and
+// routers need it: ports, groups and address sets have unique names (ovn-nb.ovsschema, indexes), and all other rows are
 // inserted together with one of these.
-func absent(table, name string) ovsdb.Operation {
+func waitUntilAbsent(table, name string) ovsdb.Operation {
 	now := 0
 	return ovsdb.Operation{
 		Op: ovsdb.OperationWait, Table: table, Timeout: &now, Until: string(ovsdb.WaitConditionNotEqual),

@@ -63,8 +63,8 @@ func movementOf(from, to attachment) movement {
 	return movement{from, to}
 }
 
-// consequence returns what a movement of addresses means for their clients.
-func (m movement) consequence(addresses int) (Effect, string) {
+// effect returns what a movement of addresses means for their clients.
+func (m movement) effect(addresses int) (Effect, string) {
 	count := world.Count(addresses, "address")
 	switch {
 	case m.from.network != m.to.network || m.from.vlan != m.to.vlan:
@@ -89,7 +89,7 @@ func (m movement) consequence(addresses int) (Effect, string) {
 func compareDomains(moved map[movement]int) []DomainChange {
 	changes := map[string]*DomainChange{}
 	for m, addresses := range moved {
-		effect, message := m.consequence(addresses)
+		effect, message := m.effect(addresses)
 		if message == "" {
 			continue
 		}
@@ -111,9 +111,9 @@ func compareDomains(moved map[movement]int) []DomainChange {
 	return list
 }
 
-// doubts returns notes about what may be a mistake in domains since the edit: subnets that do not look like those of
-// their segment, and preferences without effect.
-func doubts(was, is *decision) []string {
+// possibleMistakes returns notes about what may be a mistake in domains since the edit: subnets that do not look like
+// those of their segment, and preferences without effect.
+func possibleMistakes(was, is *decision) []string {
 	notes := func(d *decision) []string {
 		var list []string
 		for _, domain := range d.Layout.Domains {

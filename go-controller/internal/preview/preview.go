@@ -231,7 +231,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Objects = append(c.Objects, unfollowed...)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
-	c.Notes = slices.Concat(unreported(before, is), doubts(was, is), otherRouters(was, is),
+	c.Notes = slices.Concat(unreported(before, is), possibleMistakes(was, is), otherRouters(was, is),
 		otherPasswords(before, after), editedSecrets(before, after), otherClasses(before.Services, after.Services, stays))
 	if slices.ContainsFunc(unfollowed, func(e ObjectEdit) bool { return e.Action == Updated }) {
 		c.Notes = append(c.Notes, "what these fields of a Service do to its endpoints and clients is not known before the "+

@@ -26,8 +26,8 @@ const maxNamed = 5
 // is set, no node advertises the address.
 type advertisementState struct{ reason, text string }
 
-// advertised returns the BGP state of each placement of a Service, or nil if no advertisement selects an address.
-func (v *Builder) advertised(s *world.Service) []advertisementState {
+// advertisementsOf returns the BGP state of each placement of a Service, or nil if no advertisement selects an address.
+func (v *Builder) advertisementsOf(s *world.Service) []advertisementState {
 	placements := v.Placements.Services[s.Key]
 	var list []advertisementState
 	for i, placement := range placements {

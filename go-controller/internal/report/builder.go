@@ -77,7 +77,7 @@ func NewBuilder(d *decide.Decision, k Observed) *Builder {
 		}
 		switch {
 		case len(state.Rivals) > 0:
-			v.rivals[shard] = v.contestants(state)
+			v.rivals[shard] = v.rivalsOf(state)
 		case state.SilentRival != "":
 			v.rivals[shard] = rivals{names: state.SilentRival, silent: true}
 		}
@@ -117,7 +117,7 @@ func fromPools(o ipam.Outcome, poolOf func(netip.Addr) string) string {
 	return strings.Join(list, ", ")
 }
 
-func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
+func allocatedVerdict(s *world.Service, o ipam.Outcome, placements []place.Placement,
 	poolOf func(netip.Addr) string) status.Verdict {
 	if len(o.Addrs) == 0 {
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: string(o.Reason), Message: o.Message}
@@ -145,8 +145,8 @@ func allocated(s *world.Service, o ipam.Outcome, placements []place.Placement,
 	}
 }
 
-// not returns a verdict that an address is not announced.
-func not(reason, format string, args ...any) *status.Verdict {
+// notAnnounced returns a verdict that an address is not announced.
+func notAnnounced(reason, format string, args ...any) *status.Verdict {
 	return &status.Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -183,13 +183,13 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 				}
 			}
 			if t.reason != "" {
-				return not(t.reason, "address %s: %s", placement.Addr, t.text)
+				return notAnnounced(t.reason, "address %s: %s", placement.Addr, t.text)
 			}
 		case placement.Reason == place.ReasonNoDomain, placement.Reason == place.ReasonServiceNotSelected:
-			return not(string(placement.Reason), "%s: %s, and no BGPAdvertisement selects it", placement.Addr,
+			return notAnnounced(string(placement.Reason), "%s: %s, and no BGPAdvertisement selects it", placement.Addr,
 				placement.Message)
 		default:
-			return not(string(placement.Reason), "%s: %s", placement.Addr, placement.Message)
+			return notAnnounced(string(placement.Reason), "%s: %s", placement.Addr, placement.Message)
 		}
 	}
 	if !byOVN {
@@ -203,7 +203,7 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 	case !v.Synced || v.Unread: // Rows stay as they are, and nothing can be written until the connection is back.
 		return nil
 	case got.Err != nil:
-		return not(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
+		return notAnnounced(v1alpha1.ReasonDataplaneError, "%v; retrying", got.Err)
 	case got.Postponed:
 		return postponed(s.Key.Namespace)
 	case got.Plan == nil:
@@ -214,23 +214,23 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 		if silent := v.silentZone(want.VIPs); silent != nil { // It is why; OVN keeps what it has.
 			return silent
 		}
-		return not(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
+		return notAnnounced(v1alpha1.ReasonDataplaneError, "%s; retrying", v.World.ApplyErrors[s.Key])
 	case !v.appliedByZones(s.Key, want.VIPs):
 		return v.silentZone(want.VIPs)
 	case !slices.Equal(got.Plan.VIPs, want.VIPs), (got.Plan.Excess.Limit != 0) != (want.Excess.Limit != 0):
 		return nil
 	}
 	if want.Excess.Limit != plan.NoLimit && !v.World.Cluster.OpenShiftSDN {
-		return beyond(want, v.World.Cluster.Limits)
+		return excessVerdict(want, v.World.Cluster.Limits)
 	}
-	if contested := v.contested(placements); contested != nil {
+	if contested := v.contestedVerdict(placements); contested != nil {
 		return contested
 	}
 	if f := v.flows(s); f.reason != "" {
 		return &status.Verdict{Status: f.status, Reason: f.reason, Message: f.message}
 	}
 	if text := v.unserved(s, placements, want); text != "" {
-		return not(v1alpha1.ReasonNoEndpoints, "%s", text)
+		return notAnnounced(v1alpha1.ReasonNoEndpoints, "%s", text)
 	}
 	return v.announcedByOVN(s.Key, placements, advertised, want)
 }
@@ -282,7 +282,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 			placement.Addr, by, node, placement.Shard.Domain, placement.Shard.Index))
 	}
 	if len(unclaimed) > 0 {
-		return not(v1alpha1.ReasonNoActiveGateway, "%s", strings.Join(unclaimed, "; "))
+		return notAnnounced(v1alpha1.ReasonNoActiveGateway, "%s", strings.Join(unclaimed, "; "))
 	}
 	if !v.Programmed[key].Pending.IsZero() {
 		return untranslated()
@@ -312,7 +312,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoEndpoints,
 			Message: "the Service has no usable endpoint, so connections are rejected; " + message}
 	}
-	return v.reaching(p, reason, message)
+	return v.reachabilityVerdict(p, reason, message)
 }
 
 // hostsOverUDP returns the nodes' own addresses that are backends of UDP ports, sorted. A reply to the hidden client

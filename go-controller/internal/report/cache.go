@@ -89,7 +89,7 @@ func (v *Builder) Services(last *Cache) map[world.Key]*status.Service {
 			placements: v.Placements.Services[s.Key],
 			want:       v.Plans[s.Key],
 			got:        got.Plan,
-			advertised: v.advertised(s),
+			advertised: v.advertisementsOf(s),
 			flows:      v.flows(s),
 			ports:      v.ListsPorts(s),
 			applied:    v.World.Applied[s.Key],
@@ -174,7 +174,7 @@ func (v *Builder) Service(s *world.Service) *status.Service {
 	if v.awaitsOVN(s, o) {
 		return nil
 	}
-	allocation := allocated(s, o, v.Placements.Services[s.Key], v.Allocation.PoolOf)
+	allocation := allocatedVerdict(s, o, v.Placements.Services[s.Key], v.Allocation.PoolOf)
 	announcement := v.announced(s)
 	// The writer holds the statuses of all Services. The message about thousands of addresses can have megabytes.
 	allocation.Message = status.Truncate(allocation.Message)

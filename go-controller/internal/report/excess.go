@@ -9,38 +9,45 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// beyond returns the verdict for a Service that exceeds a limit. Its message has only numbers that change with the
-// Service itself or with flags: otherwise each change of one Service would rewrite the statuses of all that exceed the
-// same limit.
-func beyond(p *plan.Service, limits world.Limits) *status.Verdict {
+// excessVerdict returns the verdict for a Service that exceeds a limit. Its message has only numbers that change with
+// the Service itself or with flags: otherwise each change of one Service would rewrite the statuses of all that exceed
+// the same limit.
+func excessVerdict(p *plan.Service, limits world.Limits) *status.Verdict {
 	const unserved = ", so OVN does not announce it"
 	demand := p.Excess.Demand
 	switch p.Excess.Limit {
 	case plan.RangesOfService:
 		if demand.ListedRanges > world.MaxListedRanges {
-			return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges are more than the "+
-				"limit of %d"+unserved, demand.ListedRanges, world.MaxListedRanges)
+			return notAnnounced(v1alpha1.ReasonTooManySourceRanges,
+				"spec.loadBalancerSourceRanges: %d ranges are more than the "+
+					"limit of %d"+unserved, demand.ListedRanges, world.MaxListedRanges)
 		}
-		return not(v1alpha1.ReasonTooManySourceRanges, "spec.loadBalancerSourceRanges: %d ranges, after adjacent and "+
-			"overlapping ones were merged, are more than the limit of %d"+unserved, demand.SourceRanges, plan.MaxSourceRanges)
+		return notAnnounced(v1alpha1.ReasonTooManySourceRanges,
+			"spec.loadBalancerSourceRanges: %d ranges, after adjacent and "+
+				"overlapping ones were merged, are more than the limit of %d"+unserved, demand.SourceRanges, plan.MaxSourceRanges)
 	case plan.AddressesOfService:
-		return not(v1alpha1.ReasonTooManyBackends, "the Service has %d addresses, spec.externalIPs included and counted for "+
-			"each protocol, more than the limit of %d"+unserved, demand.Addresses, plan.MaxAddresses)
+		return notAnnounced(v1alpha1.ReasonTooManyBackends,
+			"the Service has %d addresses, spec.externalIPs included and counted for "+
+				"each protocol, more than the limit of %d"+unserved, demand.Addresses, plan.MaxAddresses)
 	case plan.SlicePortsOfService:
-		return not(v1alpha1.ReasonTooManyBackends, "the EndpointSlices of the Service have %d ports, counted for each "+
-			"slice, more than the limit of %d"+unserved, demand.SlicePorts, plan.MaxSlicePorts)
+		return notAnnounced(v1alpha1.ReasonTooManyBackends,
+			"the EndpointSlices of the Service have %d ports, counted for each "+
+				"slice, more than the limit of %d"+unserved, demand.SlicePorts, plan.MaxSlicePorts)
 	case plan.BackendsOfNamespace:
-		return not(v1alpha1.ReasonTooManyBackends, "the %s of the Service do not fit into the limit of namespace %q, %d "+
-			"(--max-namespace-backends), in which older Services come first"+unserved, needs(demand), p.Key.Namespace,
+		return notAnnounced(v1alpha1.ReasonTooManyBackends,
+			"the %s of the Service do not fit into the limit of namespace %q, %d "+
+				"(--max-namespace-backends), in which older Services come first"+unserved, needs(demand), p.Key.Namespace,
 			limits.NamespaceBackends)
 	case plan.BackendsOfCluster:
-		return not(v1alpha1.ReasonTooManyBackends, "the %s of the Service do not fit into the share of namespace %q: all "+
-			"namespaces together need more than the limit of %d, and older Services come first"+unserved, needs(demand),
+		return notAnnounced(v1alpha1.ReasonTooManyBackends,
+			"the %s of the Service do not fit into the share of namespace %q: all "+
+				"namespaces together need more than the limit of %d, and older Services come first"+unserved, needs(demand),
 			p.Key.Namespace, limits.Backends)
 	case plan.BackendsOfService, plan.NoLimit:
 	}
-	return not(v1alpha1.ReasonTooManyBackends, "the Service has %d backends (addresses x ports x endpoints, ready or "+
-		"not), more than the limit of %d (--max-service-backends, at most 8000 with interconnect)"+unserved, demand.Backends,
+	return notAnnounced(v1alpha1.ReasonTooManyBackends,
+		"the Service has %d backends (addresses x ports x endpoints, ready or "+
+			"not), more than the limit of %d (--max-service-backends, at most 8000 with interconnect)"+unserved, demand.Backends,
 		limits.ServiceBackends)
 }
 

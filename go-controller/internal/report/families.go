@@ -20,9 +20,9 @@ import (
 func (v *Builder) announced(s *world.Service) *status.Verdict {
 	placements, o := v.Placements.Services[s.Key], v.Allocation.Services[s.Key]
 	if len(placements) == 0 || len(o.HeldExternal) == 0 && v.withheld(s, o) != "" {
-		return not(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
+		return notAnnounced(v1alpha1.ReasonNotAllocated, "the Service has no address; see %s", v1alpha1.ConditionAllocated)
 	}
-	advertised := v.advertised(s)
+	advertised := v.advertisementsOf(s)
 	verdict := v.announcement(s, placements, advertised)
 	if verdict == nil || verdict.Status == metav1.ConditionTrue {
 		return verdict

@@ -16,15 +16,16 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// reaching returns the verdict on addresses that are announced by OVN and whose Service has backends, given the reason
-// and message if gateways reach all of its endpoints: they may reach some only, or none.
-func (v *Builder) reaching(p *plan.Service, reason, message string) *status.Verdict {
+// reachabilityVerdict returns the verdict on addresses that are announced by OVN and whose Service has backends, given
+// the reason and message if gateways reach all of its endpoints: they may reach some only, or none.
+func (v *Builder) reachabilityVerdict(p *plan.Service, reason, message string) *status.Verdict {
 	if lagging := v.lagging(p.Key); lagging != "" {
 		reason, message = v1alpha1.ReasonPartlyUsable, message+"; "+lagging
 	}
 	switch beyond, all := v.beyondTunnels(p); {
 	case all:
-		return not(v1alpha1.ReasonNoEndpoints, "no gateway reaches an endpoint of the Service: %s; %s", beyond, message)
+		return notAnnounced(v1alpha1.ReasonNoEndpoints,
+			"no gateway reaches an endpoint of the Service: %s; %s", beyond, message)
 	case beyond != "":
 		return &status.Verdict{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPartlyUsable,
 			Message: message + "; " + beyond}

@@ -86,8 +86,8 @@ type rivals struct {
 	silent             bool
 }
 
-// contested returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
-func (v *Builder) contested(placements []place.Placement) *status.Verdict {
+// contestedVerdict returns the verdict on addresses that more than one gateway answers for, or nil if there are none.
+func (v *Builder) contestedVerdict(placements []place.Placement) *status.Verdict {
 	for _, placement := range placements {
 		others := v.rivals[placement.Shard]
 		if others.names == "" || placement.Reason != "" {
@@ -100,8 +100,9 @@ func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 					others.names, placement.Shard.Domain, placement.Shard.Index)}
 		}
 		if others.faulty != "" {
-			return not(v1alpha1.ReasonGatewayFaulty, "address %s: node %s can't release it: %s; also claimed by gateway %s "+
-				"(L2Domain %s, shard %d)", placement.Addr, others.faulty, others.why, others.names, placement.Shard.Domain,
+			return notAnnounced(v1alpha1.ReasonGatewayFaulty,
+				"address %s: node %s can't release it: %s; also claimed by gateway %s "+
+					"(L2Domain %s, shard %d)", placement.Addr, others.faulty, others.why, others.names, placement.Shard.Domain,
 				placement.Shard.Index)
 		}
 		return &status.Verdict{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSeveralActiveGateways,
@@ -111,10 +112,10 @@ func (v *Builder) contested(placements []place.Placement) *status.Verdict {
 	return nil
 }
 
-// contestants returns the rivals of an active gateway. A fault of one of them, or of the active gateway itself, shows
+// rivalsOf returns the rivals of an active gateway. A fault of one of them, or of the active gateway itself, shows
 // why it has not released the shard: an ovn-controller that hangs or is gone never does, and neither does one whose
 // ovs-vswitchd no longer updates the states of BFD sessions.
-func (v *Builder) contestants(state world.ShardState) rivals {
+func (v *Builder) rivalsOf(state world.ShardState) rivals {
 	names := strings.Join(state.Rivals, ", ")
 	claimants := append(slices.Clone(state.Rivals), state.Active)
 	for _, name := range claimants {

@@ -64,7 +64,7 @@ func (p *Publisher) activeGateways(
 			if !slices.Contains(gateways[shard], n.Name) {
 				continue
 			}
-			claim, isNew := p.seen(shard, n.Name, at, w.Now)
+			claim, isNew := p.observeClaim(shard, n.Name, at, w.Now)
 			fresh = fresh || isNew
 			switch {
 			case isNew:
@@ -112,8 +112,9 @@ func missesRival(n *world.Node, shard world.ShardID, nodes []*world.Node) bool {
 	}))
 }
 
-// seen returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must be held.
-func (p *Publisher) seen(shard world.ShardID, node string, at, now time.Time) (claim seenClaim, isNew bool) {
+// observeClaim returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must
+// be held.
+func (p *Publisher) observeClaim(shard world.ShardID, node string, at, now time.Time) (claim seenClaim, isNew bool) {
 	if claim, known := p.claims[shard][node]; known && claim.at.Equal(at) {
 		return claim, false
 	}

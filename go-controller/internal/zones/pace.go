@@ -59,14 +59,14 @@ func newPace(bytesPerSecond, burst int) pace {
 func (p *pace) next(key world.Key, size int, urgent bool, now time.Time) time.Time {
 	is := turn{pacedPlans{key.Namespace, urgent || size <= smallPlan}, now, p.cost(size)}
 	was, waits := p.turns[key]
-	if waits && (!now.Before(was.due) || !is.of.first || p.after(is, now).After(now)) {
+	if waits && (!now.Before(was.due) || !is.of.first || p.paidAfter(is, now).After(now)) {
 		p.paid[was.of] = p.paid[was.of].Add(is.cost - was.cost)
 		was.cost = is.cost
 		p.turns[key] = was
 		return was.due
 	}
-	p.forget(key, false)
-	p.paid[is.of] = p.after(is, now)
+	p.endTurn(key, false)
+	p.paid[is.of] = p.paidAfter(is, now)
 	if p.paid[is.of].After(now) {
 		is.due = p.paid[is.of]
 	}
@@ -78,8 +78,8 @@ func (p *pace) cost(size int) time.Duration {
 	return time.Duration(size) * time.Second / time.Duration(p.bytesPerSecond)
 }
 
-// after returns what paid is after a turn.
-func (p *pace) after(t turn, now time.Time) time.Time {
+// paidAfter returns what paid is after a turn.
+func (p *pace) paidAfter(t turn, now time.Time) time.Time {
 	paid := now.Add(-p.cost(p.burst))
 	if p.paid[t.of].After(paid) {
 		paid = p.paid[t.of]
@@ -87,8 +87,8 @@ func (p *pace) after(t turn, now time.Time) time.Time {
 	return paid.Add(t.cost)
 }
 
-// forget ends the turn of a plan. Others don't wait for it if it was not written.
-func (p *pace) forget(key world.Key, written bool) {
+// endTurn ends the turn of a plan. Others don't wait for it if it was not written.
+func (p *pace) endTurn(key world.Key, written bool) {
 	if t, ok := p.turns[key]; ok && !written {
 		p.paid[t.of] = p.paid[t.of].Add(-t.cost)
 	}
@@ -101,9 +101,9 @@ func (p *pace) prune(now time.Time) {
 	maps.DeleteFunc(p.paid, func(_ pacedPlans, paid time.Time) bool { return !paid.After(full) })
 }
 
-// frees reports whether a plan lacks addresses or ports of the published one. Others may get them, and the zones would
-// send their clients to the backends of this Service.
-func frees(published, want *v1alpha1.ServicePlanSpec) bool {
+// releasesAddresses reports whether a plan lacks addresses or ports of the published one. Others may get them, and the
+// zones would send their clients to the backends of this Service.
+func releasesAddresses(published, want *v1alpha1.ServicePlanSpec) bool {
 	addresses, listeners := map[string]bool{}, map[listener]bool{}
 	for i := range want.VIPs {
 		addresses[want.VIPs[i].Address] = true

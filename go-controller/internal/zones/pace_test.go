@@ -190,7 +190,7 @@ func TestRollingUpdateIsNotPaced(t *testing.T) {
 			if due := p.next(key, sizeOf(&spec), false, now); due.After(now) {
 				t.Fatalf("change %d waits for %v", version, due.Sub(now))
 			}
-			p.forget(key, true)
+			p.endTurn(key, true)
 		}
 	}
 	if p.prune(now); len(p.paid) != 1 {
@@ -215,17 +215,17 @@ func TestPlansPayForWhatIsWritten(t *testing.T) {
 	}
 	for i := range 10 {
 		expect(i, size, false, 0)
-		p.forget(key(i), true)
+		p.endTurn(key(i), true)
 	}
 	for i := range 1000 {
 		expect(10+i, size, false, time.Second)
-		p.forget(key(10+i), false)
+		p.endTurn(key(10+i), false)
 	}
 	expect(1, smallPlan+1, false, p.cost(smallPlan+1))
 	expect(1, size, false, p.cost(smallPlan+1))
 	expect(2, size, false, 2*time.Second)
 	expect(2, size, true, 0)
-	p.forget(key(2), true)
+	p.endTurn(key(2), true)
 	expect(3, size, false, 2*time.Second)
 	now = now.Add(time.Hour)
 	expect(3, size, false, 2*time.Second-time.Hour)

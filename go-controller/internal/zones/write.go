@@ -71,7 +71,7 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 	have, unnumbered := p.objects[name], p.unnumbered
 	if want == nil {
 		delete(p.wanted, name)
-		p.pace.forget(key, false)
+		p.pace.endTurn(key, false)
 	}
 	p.mu.Unlock()
 	switch {
@@ -110,7 +110,7 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 	}
 	p.mu.Lock()
 	p.wanted[name] = &spec
-	p.pace.forget(key, changed)
+	p.pace.endTurn(key, changed)
 	p.mu.Unlock()
 	switch {
 	case len(taken) > 0:
@@ -125,7 +125,7 @@ func (p *Publisher) publish(ctx context.Context, key world.Key, want *plan.Servi
 func (p *Publisher) writeInTurn(ctx context.Context, key world.Key, have *v1alpha1.ServicePlan,
 	spec v1alpha1.ServicePlanSpec) error {
 	name := Name(key)
-	free := have != nil && frees(&have.Spec, &spec)
+	free := have != nil && releasesAddresses(&have.Spec, &spec)
 	urgent := free || have != nil && !equality.Semantic.DeepEqual(have.Spec.SourceRanges, spec.SourceRanges)
 	now := time.Now()
 	p.mu.Lock()

@@ -95,8 +95,8 @@ func newSession(name string, t Target) *session {
 	}
 }
 
-// attend does what is due now, and returns when it must be called again.
-func (s *session) attend(now time.Time, n network, claimed func(uint16) bool) time.Time {
+// step does what is due now, and returns when it must be called again.
+func (s *session) step(now time.Time, n network, claimed func(uint16) bool) time.Time {
 	s.network = n
 	if s.machine == nil {
 		if now.Before(s.retry) {
@@ -137,8 +137,8 @@ func (s *session) attend(now time.Time, n network, claimed func(uint16) bool) ti
 	return until
 }
 
-// over reports whether the session can be removed. A session that never started has no peer to inform.
-func (s *session) over(now time.Time) bool {
+// isOver reports whether the session can be removed. A session that never started has no peer to inform.
+func (s *session) isOver(now time.Time) bool {
 	over := s.leaving && (s.machine == nil || !s.end.IsZero() && !now.Before(s.end))
 	if over {
 		s.close()
@@ -163,14 +163,14 @@ func (s *session) send(p bfd.Packet, is bool) {
 	}
 }
 
-// mayBeFrom reports whether the addresses of a datagram match the peer.
-func (s *session) mayBeFrom(d datagram) bool {
+// matches reports whether the addresses of a datagram match the peer.
+func (s *session) matches(d datagram) bool {
 	return d.from == s.target.Peer && (s.device == 0 || d.device == s.device) &&
 		(s.target.Local == netip.Addr{} || d.to == s.target.Local)
 }
 
-// far returns an error if the packet came from too far away: RFC 5881 section 5, RFC 5883 section 5.
-func (s *session) far(ttl int) error {
+// checkTTL returns an error if the packet came from too far away: RFC 5881 section 5, RFC 5883 section 5.
+func (s *session) checkTTL(ttl int) error {
 	least := 255
 	if s.kind&multihop != 0 {
 		least = int(s.target.Settings.MinimumTTL)

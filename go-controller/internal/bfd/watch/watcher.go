@@ -154,7 +154,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.wake()
 	})()
 	for ctx.Err() == nil {
-		until, changed := w.turn(time.Now())
+		until, changed := w.step(time.Now())
 		for _, n := range changed {
 			w.notify(n.name, n.Session)
 		}
@@ -170,16 +170,16 @@ type event struct {
 	Session
 }
 
-// turn does everything that is due now. It returns the time of its next call if no packet arrives before (the zero time
+// step does everything that is due now. It returns the time of its next call if no packet arrives before (the zero time
 // means never), and the changed sessions.
-func (w *Watcher) turn(now time.Time) (until time.Time, changed []event) {
+func (w *Watcher) step(now time.Time) (until time.Time, changed []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Sessions that have ended need no port.
-	w.sessions = slices.DeleteFunc(w.sessions, func(s *session) bool { return s.over(now) })
+	w.sessions = slices.DeleteFunc(w.sessions, func(s *session) bool { return s.isOver(now) })
 	w.openPorts(now)
 	for k := range w.ports {
-		w.ports[k].read(func(d datagram) { w.take(now, kind(k), d) })
+		w.ports[k].read(func(d datagram) { w.receive(now, kind(k), d) })
 	}
 	for k := range w.ports {
 		if p := &w.ports[k]; p.err != nil {
@@ -188,7 +188,7 @@ func (w *Watcher) turn(now time.Time) (until time.Time, changed []event) {
 	}
 	for _, s := range w.sessions {
 		if w.ports[s.kind].receiver != nil {
-			until = earlier(until, s.attend(now, w.network, w.claimed))
+			until = earlier(until, s.step(now, w.network, w.claimed))
 		}
 		if v := w.view(s); !s.replaced && (!s.notified.Since.Equal(v.Since) || text(s.notified.Err) != text(v.Err)) {
 			s.notified = v
@@ -216,15 +216,15 @@ func (w *Watcher) openPorts(now time.Time) {
 	}
 }
 
-// take passes a packet to its session. If two sessions monitor the same peer, the first that matches receives it.
-func (w *Watcher) take(now time.Time, k kind, d datagram) {
+// receive passes a packet to its session. If two sessions monitor the same peer, the first that matches receives it.
+func (w *Watcher) receive(now time.Time, k kind, d datagram) {
 	p, err := bfd.Decode(d.payload)
 	for _, s := range w.sessions {
-		if s.kind != k || s.machine == nil || !s.mayBeFrom(d) || p.Your != 0 && p.Your != s.machine.Discriminator() {
+		if s.kind != k || s.machine == nil || !s.matches(d) || p.Your != 0 && p.Your != s.machine.Discriminator() {
 			continue
 		}
 		if err == nil {
-			err = s.far(d.ttl)
+			err = s.checkTTL(d.ttl)
 		}
 		if err != nil {
 			s.refuse(fmt.Errorf("packet from %s: %w", d.from, err))

@@ -86,12 +86,12 @@ func New(o Options) (*Agent, error) {
 	a.status = newStatus(o.Node, clients.NodeStatuses, a.facts, writes)
 	a.paths = watch.New(func(peer string, _ watch.Session) {
 		a.speaker.Changed(peer)
-		a.status.call()
+		a.status.wake()
 	})
 	a.turn = newTurn(o.Node, o.Kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace), func(peer string) {
 		a.speaker.Changed(peer)
 	})
-	a.speaker = speaker.New(speaker.Options{BFD: Paths{a.paths}, Turn: a.turn, Notify: a.status.call})
+	a.speaker = speaker.New(speaker.Options{BFD: Paths{a.paths}, Turn: a.turn, Notify: a.status.wake})
 	a.status.states = a.speaker.States
 	if o.Registerer == nil {
 		return a, nil
@@ -136,7 +136,7 @@ func (a *Agent) Run(stop context.Context) error {
 		end()
 	} else {
 		a.decide()
-		part(a.follow)
+		part(a.decideOnChanges)
 		part(a.status.run)
 		part(a.turn.run)
 		running.Go(func() error { return a.watchPaths(ctx) })
@@ -166,8 +166,8 @@ func (a *Agent) watchPaths(ctx context.Context) error {
 	}
 }
 
-// follow recomputes the sessions after each change.
-func (a *Agent) follow(ctx context.Context) {
+// decideOnChanges recomputes the sessions after each change.
+func (a *Agent) decideOnChanges(ctx context.Context) {
 	kube.Rounds(ctx, a.changed, func() (rest, again time.Duration) {
 		start := time.Now()
 		a.decide()

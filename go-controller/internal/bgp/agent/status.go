@@ -46,13 +46,13 @@ type nodeStatuses interface {
 
 // nodeStatus maintains the node's BGPNodeStatus.
 type nodeStatus struct {
-	node   string
-	client nodeStatuses
-	facts  *kube.Facts
-	read   func(node string) (*v1alpha1.BGPNodeStatus, bool)
-	writer *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
-	states func() []speaker.State
-	calls  chan struct{}
+	node    string
+	client  nodeStatuses
+	facts   *kube.Facts
+	read    func(node string) (*v1alpha1.BGPNodeStatus, bool)
+	writer  *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
+	states  func() []speaker.State
+	wakeups chan struct{}
 	// stopped has a token when the last report is written.
 	stopped chan struct{}
 
@@ -68,16 +68,16 @@ type nodeStatus struct {
 }
 
 func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *nodeStatus {
-	s := &nodeStatus{node: node, client: client, facts: facts, read: facts.NodeStatus, calls: make(chan struct{}, 1),
+	s := &nodeStatus{node: node, client: client, facts: facts, read: facts.NodeStatus, wakeups: make(chan struct{}, 1),
 		stopped: make(chan struct{}, 1)}
-	s.writer = kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, s.wrote)
+	s.writer = kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, s.recordWrite)
 	return s
 }
 
-// call triggers a check of the status.
-func (s *nodeStatus) call() {
+// wake triggers a check of the status.
+func (s *nodeStatus) wake() {
 	select {
-	case s.calls <- struct{}{}:
+	case s.wakeups <- struct{}{}:
 	default:
 	}
 }
@@ -87,7 +87,7 @@ func (s *nodeStatus) set(sessions []bgp.Session, off string) {
 	s.mu.Lock()
 	s.sessions, s.off = sessions, off
 	s.mu.Unlock()
-	s.call()
+	s.wake()
 }
 
 // run writes the status until the context ends.
@@ -103,7 +103,7 @@ func (s *nodeStatus) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.calls:
+		case <-s.wakeups:
 		case <-counters.C:
 		case <-again.C:
 		}
@@ -136,8 +136,8 @@ func (s *nodeStatus) stop(ctx context.Context) {
 	}
 }
 
-// wrote notices that the last report is written.
-func (s *nodeStatus) wrote(_, is *v1alpha1.BGPNodeStatus) {
+// recordWrite notices that the last report is written.
+func (s *nodeStatus) recordWrite(_, is *v1alpha1.BGPNodeStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopTime != nil && s.stopTime.Equal(is.Status.StopTime) {
@@ -179,7 +179,7 @@ func (s *nodeStatus) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alph
 	}
 	next := have.DeepCopy()
 	next.Status.StopTime = nil
-	next.Status.RouterID, next.Status.Sessions = "", settled(have.Status.Sessions, report(s.states()))
+	next.Status.RouterID, next.Status.Sessions = "", withStableStates(have.Status.Sessions, report(s.states()))
 	next.Status.Summary = summary(next.Status.Sessions)
 	leaving := false
 	if len(s.sessions) > 0 {
@@ -189,7 +189,7 @@ func (s *nodeStatus) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alph
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
 	changed = changed || have.Status.StopTime != nil || have.Status.RouterID != next.Status.RouterID ||
-		!equality.Semantic.DeepEqual(uncounted(have), uncounted(next))
+		!equality.Semantic.DeepEqual(withoutCounters(have), withoutCounters(next))
 	if !changed && (now.Sub(s.counted) < countEvery || equality.Semantic.DeepEqual(have.Status.Sessions,
 		next.Status.Sessions)) {
 		return nil, false
@@ -202,7 +202,7 @@ func (s *nodeStatus) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alph
 // because routers keep their routes until the next daemon is there (GracefulRestartTime).
 func (s *nodeStatus) last(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha1.BGPNodeStatus, bool) {
 	if s.stopTime == nil {
-		s.stopTime = second(now)
+		s.stopTime = apiTime(now)
 	}
 	if s.stopTime.Equal(have.Status.StopTime) {
 		return nil, false
@@ -236,10 +236,10 @@ func summary(sessions []v1alpha1.BGPSession) string {
 	return strings.Join(list, ", ")
 }
 
-// settled keeps the reported state of sessions that fail in the same way as before: a peer that does not answer is
-// dialed indefinitely, and each attempt goes through the same states. peerASN is known in some of them only. The state
-// of BFD does not depend on attempts.
-func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
+// withStableStates keeps the reported state of sessions that fail in the same way as before: a peer that does not
+// answer is dialed indefinitely, and each attempt goes through the same states. peerASN is known in some of them only.
+// The state of BFD does not depend on attempts.
+func withStableStates(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
 	for i := range now {
 		s := &now[i]
 		at := slices.IndexFunc(have, func(o v1alpha1.BGPSession) bool { return o.Peer == s.Peer })
@@ -256,8 +256,8 @@ func settled(have, now []v1alpha1.BGPSession) []v1alpha1.BGPSession {
 	return now
 }
 
-// uncounted returns the sessions without their counters.
-func uncounted(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
+// withoutCounters returns the sessions without their counters.
+func withoutCounters(o *v1alpha1.BGPNodeStatus) []v1alpha1.BGPSession {
 	list := slices.Clone(o.Status.Sessions)
 	for i := range list {
 		list[i].AdvertisedIPv4, list[i].AdvertisedIPv6 = 0, 0
@@ -273,9 +273,9 @@ func report(states []speaker.State) []v1alpha1.BGPSession {
 			s.Phase, s.IPv4, s.IPv6, s.Local = speaker.Active, 0, 0, netip.Addr{}
 		}
 		out := v1alpha1.BGPSession{
-			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: second(s.Since),
+			Peer: s.Peer, PeerASN: int64(s.PeerASN), State: v1alpha1.BGPSessionState(s.Phase), Since: apiTime(s.Since),
 			Outdated: s.Outdated && !s.Damped, AdvertisedIPv4: int64(s.IPv4), AdvertisedIPv6: int64(s.IPv6),
-			LastError: s.LastError, LastErrorReason: s.LastErrorReason, LastErrorTime: second(s.LastErrorTime),
+			LastError: s.LastError, LastErrorReason: s.LastErrorReason, LastErrorTime: apiTime(s.LastErrorTime),
 		}
 		if s.Addr.IsValid() {
 			out.PeerAddress = s.Addr.String()
@@ -307,8 +307,8 @@ func families(f speaker.Families) []string {
 	return list
 }
 
-// second returns a time with the API's precision; nil for the zero time.
-func second(t time.Time) *metav1.Time {
+// apiTime returns a time with the API's precision; nil for the zero time.
+func apiTime(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}

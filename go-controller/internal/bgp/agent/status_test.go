@@ -190,11 +190,11 @@ func TestStatusOfADaemonThatIsStopped(t *testing.T) {
 	before := w.have.Status.Sessions
 	w.stopping = true
 	if !w.sees(time.Hour, up("spine"), up("tor")) || w.ready().Reason != v1alpha1.ReasonStopped ||
-		!w.have.Status.StopTime.Equal(second(w.now)) || w.have.Status.Summary != "spine Established, tor Idle" {
+		!w.have.Status.StopTime.Equal(apiTime(w.now)) || w.have.Status.Summary != "spine Established, tor Idle" {
 		t.Fatalf("the last report: %+v", w.have.Status)
 	}
-	ended := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "10.0.0.9", State: v1alpha1.BGPIdle, Since: second(w.now),
-		LastError: "the BGP daemon was stopped", LastErrorTime: second(w.now)}
+	ended := v1alpha1.BGPSession{Peer: "tor", PeerAddress: "10.0.0.9", State: v1alpha1.BGPIdle, Since: apiTime(w.now),
+		LastError: "the BGP daemon was stopped", LastErrorTime: apiTime(w.now)}
 	if got := w.have.Status.Sessions; !equality.Semantic.DeepEqual(got, []v1alpha1.BGPSession{before[0], ended}) {
 		t.Errorf("the sessions of the last report are %+v", got)
 	}

@@ -57,7 +57,7 @@ func (t *turn) Take(peer string) bool {
 	defer t.mu.Unlock()
 	if !t.wanted[peer] {
 		t.wanted[peer] = true
-		t.ring()
+		t.notify()
 	}
 	return t.held
 }
@@ -68,11 +68,11 @@ func (t *turn) Done(peer string) {
 	defer t.mu.Unlock()
 	if t.wanted[peer] {
 		delete(t.wanted, peer)
-		t.ring()
+		t.notify()
 	}
 }
 
-func (t *turn) ring() {
+func (t *turn) notify() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -169,7 +169,7 @@ func (t *turn) acquire(ctx context.Context) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SessionTurnLease},
 			Spec: spec}, metav1.CreateOptions{})
-		return err == nil, ignore(err, apierrors.IsAlreadyExists)
+		return err == nil, ignoreError(err, apierrors.IsAlreadyExists)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read Lease %s: %w", v1alpha1.SessionTurnLease, err)
@@ -185,7 +185,7 @@ func (t *turn) acquire(ctx context.Context) (bool, error) {
 	}
 	lease.Spec = spec
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return err == nil, ignore(err, apierrors.IsConflict)
+	return err == nil, ignoreError(err, apierrors.IsConflict)
 }
 
 // release releases the Lease if this node holds it.
@@ -194,15 +194,15 @@ func (t *turn) release(ctx context.Context) error {
 	defer cancel()
 	lease, err := t.leases.Get(ctx, v1alpha1.SessionTurnLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != t.node {
-		return ignore(err, apierrors.IsNotFound)
+		return ignoreError(err, apierrors.IsNotFound)
 	}
 	none := ""
 	lease.Spec.HolderIdentity = &none
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return ignore(err, apierrors.IsConflict)
+	return ignoreError(err, apierrors.IsConflict)
 }
 
-func ignore(err error, is func(error) bool) error {
+func ignoreError(err error, is func(error) bool) error {
 	if err == nil || is(err) {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (c *Changes) Apply(to Writer) bool {
 	for _, o := range yielding {
 		a.replace(&o)
 	}
-	a.lose(c.Put[len(adds):])
+	a.writeReduced(c.Put[len(adds):])
 	for i := range c.Yields {
 		a.yield([]*Yield{&c.Yields[i]}, c.there[c.Yields[i].Name].Peer)
 	}
@@ -89,9 +89,9 @@ func (a *application) replace(o *Object) {
 	}
 }
 
-// lose writes objects that lose something. Some of them get something else, and come before those that lose it. If
-// objects only exchange what they have, those of one node come first: the routes of few nodes are absent then.
-func (a *application) lose(objects []Object) {
+// writeReduced writes objects that lose something. Some of them get something else, and come before those that lose it.
+// If objects only exchange what they have, those of one node come first: the routes of few nodes are absent then.
+func (a *application) writeReduced(objects []Object) {
 	pending := newLeft(objects)
 	for i := range objects {
 		pending.Add(objects[i].Name)
@@ -100,7 +100,7 @@ func (a *application) lose(objects []Object) {
 	for len(objects) > 0 {
 		var later []Object
 		for _, o := range objects {
-			if slices.ContainsFunc(pending.needing(a.there[o.Name]), func(by *Object) bool { return !written[by.Name] }) {
+			if slices.ContainsFunc(pending.successorsOf(a.there[o.Name]), func(by *Object) bool { return !written[by.Name] }) {
 				later = append(later, o)
 				continue
 			}
@@ -212,7 +212,7 @@ func (c *Changes) next(o *Object, is *world.FRRConfiguration) (step, Object) {
 	if o != nil && !c.loses[o.Name] {
 		return write, *o
 	}
-	needing := c.left.needing(is)
+	needing := c.left.successorsOf(is)
 	switch {
 	case len(needing) == 0 && o == nil:
 		return remove, Object{}

@@ -17,8 +17,8 @@ const DrainTime = 15 * time.Second
 // and never added: a new leader must not announce again what was withdrawn.
 type Drains struct{ since map[string]time.Time }
 
-// note updates the nodes that drain; all if BGP is off. It returns when the next of them is to withdraw its routes.
-func (d *Drains) note(w *world.Snapshot, off bool) time.Time {
+// update updates the nodes that drain; all if BGP is off. It returns when the next of them is to withdraw its routes.
+func (d *Drains) update(w *world.Snapshot, off bool) time.Time {
 	now := map[string]time.Time{}
 	var due time.Time
 	for _, n := range w.Nodes {
@@ -38,7 +38,7 @@ func (d *Drains) note(w *world.Snapshot, off bool) time.Time {
 	return due
 }
 
-func (d *Drains) drains(node string) bool {
+func (d *Drains) isDraining(node string) bool {
 	_, is := d.since[node]
 	return is
 }

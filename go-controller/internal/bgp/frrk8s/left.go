@@ -37,9 +37,9 @@ func (l *left) Add(name string) {
 	}
 }
 
-// needing returns those of them that are to have what an object has now, in one of its sessions: a prefix or, of an
-// object without prefixes, the session. Without that object, it would be withdrawn.
-func (l *left) needing(c *world.FRRConfiguration) []*Object {
+// successorsOf returns those of them that are to have what an object has now, in one of its sessions: a prefix or, of
+// an object without prefixes, the session. Without that object, it would be withdrawn.
+func (l *left) successorsOf(c *world.FRRConfiguration) []*Object {
 	if len(l.by) == 0 {
 		return nil
 	}

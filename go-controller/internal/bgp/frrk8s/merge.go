@@ -155,7 +155,7 @@ func (n *neighbor) merge(name string, o *neighbor) (*neighbor, *Conflict) {
 		return nil, &Conflict{Object: name, With: n.of, Field: "spec.bgp.routers.neighbors." + field,
 			Message: "neighbor " + n.ID() + ": " + fmt.Sprintf(format, args...)}
 	}
-	for _, f := range compared() {
+	for _, f := range comparedFields() {
 		if was, is := f.value(n), f.value(o); was != is {
 			if f.secret {
 				return conflict(f.name, "different passwords")
@@ -197,7 +197,7 @@ const (
 	defaultHold, defaultKeepalive, defaultConnect = 180, 60, 60
 )
 
-func compared() []comparedField {
+func comparedFields() []comparedField {
 	seconds := func(d *frrapi.Duration, otherwise int) any {
 		if d == nil {
 			return otherwise

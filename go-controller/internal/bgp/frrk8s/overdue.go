@@ -156,8 +156,8 @@ func (r *renderer) withoutForeign(late map[netip.Prefix][]string) {
 	}
 }
 
-// note updates what is late, and adds to a plan what is overdue, and when the next withdrawal will be.
-func (s *State) note(plan *Plan, now time.Time) {
+// updateOverdue updates what is late, and adds to a plan what is overdue, and when the next withdrawal will be.
+func (s *State) updateOverdue(plan *Plan, now time.Time) {
 	next := map[route]time.Time{}
 	plan.overdue = map[string]map[netip.Prefix][]string{}
 	perNode := map[string]int{}

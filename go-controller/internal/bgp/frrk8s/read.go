@@ -27,7 +27,7 @@ type readRouter struct {
 	neighbors []*neighbor
 }
 
-func (r *reader) wrong(field, format string, args ...any) *Conflict {
+func (r *reader) conflict(field, format string, args ...any) *Conflict {
 	return &Conflict{Object: r.name, Field: "spec.bgp." + field, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -35,7 +35,7 @@ func (r *reader) read(spec *frrapi.Spec) *Conflict {
 	known := map[string]bool{}
 	for _, p := range spec.BGP.BFDProfiles {
 		if known[p.Name] {
-			return r.wrong("bfdProfiles", "%s is there twice", p.Name)
+			return r.conflict("bfdProfiles", "%s is there twice", p.Name)
 		}
 		known[p.Name] = true
 		r.profiles = append(r.profiles, completed(p))
@@ -49,7 +49,7 @@ func (r *reader) read(spec *frrapi.Spec) *Conflict {
 		all := slices.Clone(o.Prefixes)
 		for _, p := range o.Prefixes {
 			if _, ok := parsePrefix(p); !ok {
-				return r.wrong("routers.prefixes", "%q is no prefix", p)
+				return r.conflict("routers.prefixes", "%q is no prefix", p)
 			}
 		}
 		for _, i := range o.Imports {
@@ -59,7 +59,7 @@ func (r *reader) read(spec *frrapi.Spec) *Conflict {
 			}
 			imported, ok := prefixes[vrf]
 			if !ok {
-				return r.wrong("routers.imports", "VRF %q has no router in this object", i.VRF)
+				return r.conflict("routers.imports", "VRF %q has no router in this object", i.VRF)
 			}
 			all = append(all, imported...)
 		}
@@ -79,7 +79,7 @@ func (r *reader) read(spec *frrapi.Spec) *Conflict {
 func (r *reader) neighbor(o *frrapi.Router, n *frrapi.Neighbor, prefixes []string, profiles map[string]bool) (*neighbor,
 	*Conflict) {
 	wrong := func(field, format string, args ...any) (*neighbor, *Conflict) {
-		return nil, r.wrong("routers.neighbors."+field, "neighbor "+n.ID()+": "+format, args...)
+		return nil, r.conflict("routers.neighbors."+field, "neighbor "+n.ID()+": "+format, args...)
 	}
 	is := &neighbor{Session: n.Session, of: r.name, bfdOf: r.name}
 	switch {
@@ -143,7 +143,7 @@ func badTimers(hold, keepalive *frrapi.Duration) string {
 func (r *reader) advertise(is *neighbor, n *frrapi.Neighbor, prefixes []string) *Conflict {
 	at := "routers.neighbors.toAdvertise."
 	wrong := func(field, format string, args ...any) *Conflict {
-		return r.wrong(at+field, "neighbor "+n.ID()+": "+format, args...)
+		return r.conflict(at+field, "neighbor "+n.ID()+": "+format, args...)
 	}
 	own, allowed := map[string]bool{}, map[string]bool{}
 	for _, p := range prefixes {
@@ -175,7 +175,7 @@ func (r *reader) advertise(is *neighbor, n *frrapi.Neighbor, prefixes []string) 
 			}
 			is.localPref[p] = preference{l.LocalPref, r.name}
 		}
-		if c := once(preferences, fmt.Sprint(l.LocalPref), l.Prefixes, wrong, "withLocalPref"); c != nil {
+		if c := checkUnique(preferences, fmt.Sprint(l.LocalPref), l.Prefixes, wrong, "withLocalPref"); c != nil {
 			return c
 		}
 	}
@@ -193,15 +193,16 @@ func (r *reader) advertise(is *neighbor, n *frrapi.Neighbor, prefixes []string) 
 				return wrong("withCommunity", "prefix %s is not allowed", p)
 			}
 		}
-		if c := once(communities, name, l.Prefixes, wrong, "withCommunity"); c != nil {
+		if c := checkUnique(communities, name, l.Prefixes, wrong, "withCommunity"); c != nil {
 			return c
 		}
 	}
 	return nil
 }
 
-// once checks that a list of prefixes has none twice, and that its key is not there for a second list of a family.
-func once(seen map[string]bool, key string, prefixes []string,
+// checkUnique checks that a list of prefixes has none twice, and that its key is not there for a second list of a
+// family.
+func checkUnique(seen map[string]bool, key string, prefixes []string,
 	wrong func(field, format string, args ...any) *Conflict, field string) *Conflict {
 	here := map[string]bool{}
 	families := map[string]bool{}
@@ -225,7 +226,7 @@ func once(seen map[string]bool, key string, prefixes []string,
 func (r *reader) fits(n *neighbor, prefix, field string) *Conflict {
 	p, ok := parsePrefix(prefix)
 	if !ok || !n.family.has(p) {
-		return r.wrong("routers.neighbors.toAdvertise."+field, "neighbor %s: %q is no prefix of family %s", n.ID(), prefix,
+		return r.conflict("routers.neighbors.toAdvertise."+field, "neighbor %s: %q is no prefix of family %s", n.ID(), prefix,
 			n.family)
 	}
 	return nil

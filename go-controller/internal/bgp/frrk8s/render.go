@@ -80,12 +80,12 @@ func Render(w *world.Snapshot, l *bgp.Layout, state *State) *Plan {
 	r := &renderer{world: w, layout: l, nodes: map[string]*nodeState{}, plan: plan,
 		hostnames: newHostnames(w.Nodes), desired: map[string]*bgp.PrefixSets{}}
 	r.readForeign(peers)
-	plan.Due = state.drains.note(w, l.Off() != "")
+	plan.Due = state.drains.update(w, l.Off() != "")
 	for _, p := range peers {
 		r.peer(p, &state.drains)
 	}
 	plan.late = r.findLate()
-	state.note(plan, w.Now)
+	state.updateOverdue(plan, w.Now)
 	slices.SortFunc(plan.Objects, func(a, b Object) int { return cmp.Compare(a.Name, b.Name) })
 	return plan
 }
@@ -173,7 +173,7 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 	leaving := map[string]bool{}
 	for _, n := range r.layout.NodesOf(p) {
 		is := r.nodes[n.Name]
-		if drains.drains(n.Name) {
+		if drains.isDraining(n.Name) {
 			if leaving[n.Name] = true; !selected[n.Name] || drains.withdrawn(n.Name, r.world.Now) {
 				continue
 			}
@@ -335,7 +335,7 @@ func differ(ours, theirs *frrapi.Session, passwords map[string]string) []string 
 	a.family, _ = familyOf(ours)
 	b.family, _ = familyOf(theirs)
 	names := map[string]string{"asn": "peerASN", "sourceaddress": "sourceAddress", "port": "peerPort"}
-	for _, f := range compared() {
+	for _, f := range comparedFields() {
 		if !f.secret && f.value(a) != f.value(b) {
 			fields = append(fields, cmp.Or(names[f.name], f.name))
 		}

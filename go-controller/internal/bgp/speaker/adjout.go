@@ -127,7 +127,7 @@ func (o *adjOut) plan() error {
 // accepts reports whether a route may be sent: one of IPv4 with a next hop of IPv6 only to a router with the capability
 // (RFC 8950 section 4).
 func (o *adjOut) accepts(r route) bool {
-	return o.extendedHop || !r.prefix.Addr().Is4() || !o.hop(r).Is6()
+	return o.extendedHop || !r.prefix.Addr().Is4() || !o.nextHop(r).Is6()
 }
 
 // joined returns the error of the first of several prefixes and the number of the others.

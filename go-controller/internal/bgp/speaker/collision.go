@@ -55,8 +55,8 @@ func collision(t target, known *sockets) (ending []uint64, err error) {
 	return ending, nil
 }
 
-// otherEnded tells the peer that a connection of another process has ended.
-func (p *peer) otherEnded(s socket) {
+// otherConnectionEnded tells the peer that a connection of another process has ended.
+func (p *peer) otherConnectionEnded(s socket) {
 	if s.acked < opens {
 		return
 	}
@@ -73,7 +73,7 @@ func (p *peer) yieldSession(to target) {
 	for {
 		select {
 		case s := <-p.others:
-			if !p.contends(s, to) {
+			if !p.collides(s, to) {
 				continue
 			}
 			p.close("another BGP speaker of this node opens a session")
@@ -86,8 +86,8 @@ func (p *peer) yieldSession(to target) {
 	}
 }
 
-// contends reports whether a connection of another process that has ended was one for the session of the peer.
-func (p *peer) contends(s socket, to target) bool {
+// collides reports whether a connection of another process that has ended was one for the session of the peer.
+func (p *peer) collides(s socket, to target) bool {
 	if p.session == nil {
 		local := source(to)
 		return p.gaveWay.over(local, to) && s.connects(local, to)

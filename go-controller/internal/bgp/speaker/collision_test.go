@@ -28,7 +28,7 @@ func follow(t *testing.T, ended func(socket)) *sockets {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var following sync.WaitGroup
 	following.Go(func() {
-		if err := known.follow(ctx, events, ended); err != nil {
+		if err := known.watch(ctx, events, ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -224,7 +224,7 @@ func TestContends(t *testing.T) {
 		"we gave way a long time ago": {gaveWay(to.neighbor.Source, givenWay), false},
 		"with another sourceAddress":  {gaveWay(netip.MustParseAddr("10.0.0.3"), 0), false},
 	} {
-		if is := p.contends(c, to); is != p.want {
+		if is := p.collides(c, to); is != p.want {
 			t.Errorf("%s: %v, want %v", name, is, p.want)
 		}
 	}

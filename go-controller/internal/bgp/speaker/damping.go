@@ -42,7 +42,7 @@ func (d *damping) ended(lasted, stable time.Duration) {
 // delay returns the longest time until the peer is dialed again: connect, and twice as long after each further session,
 // up to a limit.
 func (d damping) delay(connect, most time.Duration) time.Duration {
-	return doubled(connect, d.short, max(connect, most))
+	return backoff(connect, d.short, max(connect, most))
 }
 
 // probation returns how long the next session must be Established to count as such, 0 if it counts at once.
@@ -50,11 +50,11 @@ func (d damping) probation(stable time.Duration) time.Duration {
 	if d.short == 0 {
 		return 0
 	}
-	return doubled(minUptime, d.short, stable)
+	return backoff(minUptime, d.short, stable)
 }
 
-// doubled returns a time that is doubled from the second of n times on, up to a limit.
-func doubled(first time.Duration, n int, most time.Duration) time.Duration {
+// backoff returns a time that is doubled from the second of n times on, up to a limit.
+func backoff(first time.Duration, n int, most time.Duration) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2
 	}
@@ -76,9 +76,9 @@ func (p *peer) sessionEnded(saw connState, n bgp.Neighbor) {
 	p.retry = time.Now().Add(wait)
 }
 
-// forget ends what was wrong before a session that lasted, so that none of it is reported once this side ends the
-// session, for example for a drain.
-func (p *peer) forget(saw connState, n bgp.Neighbor) {
+// clearFailures ends what was wrong before a session that lasted, so that none of it is reported once this side ends
+// the session, for example for a drain.
+func (p *peer) clearFailures(saw connState, n bgp.Neighbor) {
 	lasted := saw.lasted
 	if saw.phase == Established {
 		lasted = time.Since(saw.since)

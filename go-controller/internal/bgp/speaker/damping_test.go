@@ -169,7 +169,7 @@ func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
 		} {
 			l.establish()
 			<-time.After(c.lasted)
-			l.forget(l.session.observed(), l.want.Neighbor)
+			l.clearFailures(l.session.observed(), l.want.Neighbor)
 			l.session = nil
 			if s := l.published(); s.Damped != c.want.Damped || s.LastError != c.want.LastError {
 				t.Errorf("after a session of %s: %+v, want %+v", c.lasted, s, c.want)
@@ -179,7 +179,7 @@ func TestNothingFromBeforeALongSessionReturns(t *testing.T) {
 		l.establish()
 		<-time.After(stableAfter(l.want.Neighbor))
 		l.recordLoss(bfdDown().reason())
-		l.forget(l.session.observed(), l.want.Neighbor)
+		l.clearFailures(l.session.observed(), l.want.Neighbor)
 		l.session = nil
 		if s := l.published(); s.LastError == "" {
 			t.Errorf("the reason for the end of the session is missing: %+v", s)

@@ -139,8 +139,8 @@ func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]b
 	}
 }
 
-// abandon cancels the current attempt to connect.
-func (p *peer) abandon() {
+// cancelAttempt cancels the current attempt to connect.
+func (p *peer) cancelAttempt() {
 	if p.attempt != nil {
 		p.attempt.abandon()
 		p.attempt = nil
@@ -159,7 +159,7 @@ func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 		}
 		return err
 	}}
-	addr, err := indexed(t.addr)
+	addr, err := withInterfaceIndex(t.addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

@@ -21,7 +21,7 @@ func (p *peer) change(to target) {
 		return
 	default:
 		p.retry, p.damping = time.Time{}, damping{}
-		p.abandon()
+		p.cancelAttempt()
 		if !to.neighbor.Resumes(p.target.neighbor) {
 			p.close(renewed)
 		} else if p.session != nil {

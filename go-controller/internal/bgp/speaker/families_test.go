@@ -91,7 +91,7 @@ func TestExtendedNextHop(t *testing.T) {
 					r.receive(t, m)
 				}
 			}
-			is, _ := s.advertised()
+			is, _ := s.advertisedCounts()
 			if _, sent := r.routes[by6]; sent != (c.want == 1) || is.ipv4 != 1+c.want || is.pending != 1-c.want ||
 				is.needExtendedHop != (c.want == 0) {
 				t.Errorf("%s: the router has %v, %+v", c.name, r.routes, is)
@@ -104,7 +104,7 @@ func TestExtendedNextHop(t *testing.T) {
 			for _, m := range in.take() {
 				r.receive(t, m)
 			}
-			if is, _ := s.advertised(); len(r.routes) != c.want || is.ipv4 != c.want {
+			if is, _ := s.advertisedCounts(); len(r.routes) != c.want || is.ipv4 != c.want {
 				t.Errorf("%s: then the router has %v, %+v", c.name, r.routes, is)
 			}
 		})

@@ -31,7 +31,7 @@ func (p *peer) handleBFD(n bgp.Neighbor) {
 		p.end("")
 	}
 	if is.Up && !was.Up && (p.pathFailed || waits) && p.expediteDial(n) {
-		p.abandon()
+		p.cancelAttempt()
 	}
 }
 
@@ -137,7 +137,7 @@ func source(to target) netip.Addr {
 	if to.neighbor.Source.IsValid() {
 		return zoned(to.neighbor.Source, to.addr.Zone())
 	}
-	addr, err := indexed(to.addr)
+	addr, err := withInterfaceIndex(to.addr)
 	if err != nil {
 		return netip.Addr{}
 	}

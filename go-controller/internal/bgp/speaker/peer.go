@@ -116,7 +116,7 @@ func (p *peer) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			p.abandon()
+			p.cancelAttempt()
 			return
 		case <-p.wake:
 		case <-timer.C:
@@ -150,7 +150,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	if !p.dialed {
 		p.dialed, p.retry = true, time.Now().Add(firstDialAfter(want))
 	}
-	to, err := p.locate(ctx, want.Neighbor)
+	to, err := p.resolveTarget(ctx, want.Neighbor)
 	p.dials = err == nil && !want.Leaving
 	p.handleBFD(want.Neighbor)
 	if p.session != nil {
@@ -161,7 +161,7 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 	}
 	if p.attempt != nil && (err != nil || !p.attempt.target.sameSession(to) || want.Leaving) {
 		p.retry = time.Time{}
-		p.abandon()
+		p.cancelAttempt()
 	}
 	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.target == to &&
 		p.session.observed().phase == Established)
@@ -194,7 +194,7 @@ func (p *peer) advertise(routes map[netip.Prefix]bgp.Attributes) {
 // postponed returns how long the state is not reported because the session sends routes; 0 if it is reported.
 func (p *peer) postponed() (left time.Duration) {
 	if p.session != nil {
-		_, left = p.session.advertised()
+		_, left = p.session.advertisedCounts()
 	}
 	return left
 }
@@ -207,8 +207,8 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// locate returns the address to dial.
-func (p *peer) locate(ctx context.Context, n bgp.Neighbor) (target, error) {
+// resolveTarget returns the address to dial.
+func (p *peer) resolveTarget(ctx context.Context, n bgp.Neighbor) (target, error) {
 	if n.Addr.IsValid() {
 		p.startDiscovery(ctx, "")
 		return target{neighbor: n, addr: zoned(n.Addr, n.Interface)}, nil
@@ -302,7 +302,7 @@ func gracefulShutdownRoutes(routes map[netip.Prefix]bgp.Attributes) map[netip.Pr
 
 // remove withdraws all routes and closes the session.
 func (p *peer) remove() {
-	p.abandon()
+	p.cancelAttempt()
 	p.advertise(nil)
 	p.close("the session is no longer configured")
 }
@@ -316,9 +316,9 @@ func (p *peer) close(why string) {
 // end ends the session.
 func (p *peer) end(why string) {
 	if p.session != nil {
-		p.forget(p.session.observed(), p.session.neighbor)
+		p.clearFailures(p.session.observed(), p.session.neighbor)
 		p.session.close(why)
-		routes, _ := p.session.advertised()
+		routes, _ := p.session.advertisedCounts()
 		p.updates += routes.updates
 		p.notifications.add(p.session.observed().notifications)
 		p.session = nil

@@ -22,7 +22,7 @@ func (p *peer) publish(want *bgp.Session) {
 	routes := counts{}
 	if p.session != nil {
 		saw := p.session.observed()
-		routes, _ = p.session.advertised()
+		routes, _ = p.session.advertisedCounts()
 		next.Updates += routes.updates
 		sum.add(saw.notifications)
 		next.Addr, next.PeerASN, next.Phase, next.Since = p.session.addr, saw.asn, saw.phase, saw.since

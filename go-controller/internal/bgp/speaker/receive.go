@@ -47,15 +47,15 @@ func (s *session) receive(n bgp.Neighbor) {
 		s.change(func() { s.seen.notifications.received++ })
 		s.beginEnd(said.reason(), nil)
 	default:
-		s.beginEnd(s.gone(), nil)
+		s.beginEnd(s.closeReason(), nil)
 	}
 	// A socket that is closed with unread data resets the connection, and the last messages may be lost.
 	s.limitReads()
 	_, _ = io.Copy(io.Discard, s.conn)
 }
 
-// gone returns the reason why the session ends if the router has closed the connection and given none.
-func (s *session) gone() reason {
+// closeReason returns the reason why the session ends if the router has closed the connection and given none.
+func (s *session) closeReason() reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keepaliveReceived {

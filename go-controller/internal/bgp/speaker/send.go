@@ -53,7 +53,7 @@ func (s *session) writeMessages(open []byte) (why reason, intact bool) {
 		case <-timer.C:
 		}
 		for {
-			out, done := s.compose(wrote)
+			out, done := s.nextMessages(wrote)
 			if len(out) == 0 {
 				break
 			}
@@ -73,8 +73,8 @@ func (s *session) writeMessages(open []byte) (why reason, intact bool) {
 	}
 }
 
-// compose returns the messages to write next, none if there are none. done is called when they are written.
-func (s *session) compose(wrote time.Time) (out []byte, done func()) {
+// nextMessages returns the messages to write next, none if there are none. done is called when they are written.
+func (s *session) nextMessages(wrote time.Time) (out []byte, done func()) {
 	interval := s.interval()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *session) write(out []byte) (reason, bool) {
 	case err == nil:
 		return reason{}, true
 	case !isTimeout(err):
-		return s.gone(), false
+		return s.closeReason(), false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -174,9 +174,9 @@ func (s *session) answer() {
 	signal(s.changed)
 }
 
-// advertised returns what the router has received, and how long that should not be reported because it is about to
-// change; 0 for no time.
-func (s *session) advertised() (counts, time.Duration) {
+// advertisedCounts returns what the router has received, and how long that should not be reported because it is about
+// to change; 0 for no time.
+func (s *session) advertisedCounts() (counts, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ends || s.routes.idle() {

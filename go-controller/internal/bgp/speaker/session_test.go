@@ -277,11 +277,11 @@ func TestRoutesCountWhenWritten(t *testing.T) {
 		if phase := s.observed().phase; phase != Established {
 			t.Fatalf("phase %s", phase)
 		}
-		if got, left := s.advertised(); got != (counts{pending: 3}) || left != reportAfter {
+		if got, left := s.advertisedCounts(); got != (counts{pending: 3}) || left != reportAfter {
 			t.Errorf("%+v for %s", got, left)
 		}
 		<-time.After(reportAfter)
-		if got, left := s.advertised(); got != (counts{pending: 3}) || left != 0 {
+		if got, left := s.advertisedCounts(); got != (counts{pending: 3}) || left != 0 {
 			t.Errorf("%+v for %s", got, left)
 		}
 		for range 2 { // the routes and the End-of-RIB are one batch
@@ -290,7 +290,7 @@ func TestRoutesCountWhenWritten(t *testing.T) {
 			}
 		}
 		<-woken
-		if got, left := s.advertised(); got != (counts{ipv4: 3, updates: 3}) || left != 0 {
+		if got, left := s.advertisedCounts(); got != (counts{ipv4: 3, updates: 3}) || left != 0 {
 			t.Errorf("%+v for %s", got, left)
 		}
 	})

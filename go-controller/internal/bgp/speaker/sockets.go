@@ -61,8 +61,8 @@ const (
 	idAt, infoAt = 4, 72
 )
 
-// follow calls ended with each socket of another process that ends, until the context ends. events is from subscribe.
-func (s *sockets) follow(ctx context.Context, events *os.File, ended func(socket)) error {
+// watch calls ended with each socket of another process that ends, until the context ends. events is from subscribe.
+func (s *sockets) watch(ctx context.Context, events *os.File, ended func(socket)) error {
 	defer s.unsubscribe()
 	defer context.AfterFunc(ctx, func() { _ = events.Close() })()
 	buf := make([]byte, 1<<16)

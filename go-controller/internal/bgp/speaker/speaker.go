@@ -66,7 +66,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 	events, err := s.sockets.subscribe()
 	ignored(err)
 	if err == nil {
-		running.Go(func() { ignored(s.sockets.follow(ctx, events, s.otherEnded)) })
+		running.Go(func() { ignored(s.sockets.watch(ctx, events, s.otherConnectionEnded)) })
 	}
 	for {
 		ignored(s.sockets.setPorts(s.ports()))
@@ -107,12 +107,12 @@ func (s *Speaker) ports() (ports []uint16) {
 	return ports
 }
 
-// otherEnded tells all peers that a connection of another process has ended.
-func (s *Speaker) otherEnded(c socket) {
+// otherConnectionEnded tells all peers that a connection of another process has ended.
+func (s *Speaker) otherConnectionEnded(c socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.peers {
-		p.otherEnded(c)
+		p.otherConnectionEnded(c)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 
 // encode returns the path attributes of a route, without MP_REACH_NLRI. The error says why it can't be sent.
 func (o *adjOut) encode(r route) ([]byte, error) {
-	hop := o.hop(r)
+	hop := o.nextHop(r)
 	switch {
 	case !r.prefix.IsValid() || r.prefix != r.prefix.Masked():
 		return nil, fmt.Errorf("prefix %s: want one without host bits", r.prefix)
@@ -54,8 +54,8 @@ func (o *adjOut) encode(r route) ([]byte, error) {
 	return out, nil
 }
 
-// hop returns the next hop of a route.
-func (o *adjOut) hop(r route) netip.Addr {
+// nextHop returns the next hop of a route.
+func (o *adjOut) nextHop(r route) netip.Addr {
 	if !r.NextHop.IsValid() {
 		return o.local.WithZone("")
 	}
@@ -135,7 +135,7 @@ func twoOctets(asn uint32) uint16 {
 func (o *adjOut) update(routes []route) (message []byte, n int) {
 	first := routes[0]
 	attributes, _ := o.encode(first) // plan has done so before.
-	hop := o.hop(first)
+	hop := o.nextHop(first)
 	var prefixes []byte
 	for _, r := range routes {
 		room := maxMessage - updateHeader - multiprotocolHeader - longestPrefix - len(attributes)

@@ -21,8 +21,8 @@ func zoned(a netip.Addr, zone string) netip.Addr {
 	return a
 }
 
-// indexed returns an address with the current index of its interface as zone.
-func indexed(a netip.Addr) (netip.Addr, error) {
+// withInterfaceIndex returns an address with the current index of its interface as zone.
+func withInterfaceIndex(a netip.Addr) (netip.Addr, error) {
 	if a.Zone() == "" {
 		return a, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestIndexedReturnsTheInterfaceIndexAsZone(t *testing.T) {
+func TestWithInterfaceIndexSetsTheIndexAsZone(t *testing.T) {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
 		t.Fatal(err)
@@ -20,11 +20,12 @@ func TestIndexedReturnsTheInterfaceIndexAsZone(t *testing.T) {
 		"fe80::1%lo": "fe80::1%" + strconv.Itoa(lo.Index), "2001:db8::1": "2001:db8::1", "192.0.2.1": "192.0.2.1",
 		"169.254.1.1": "169.254.1.1",
 	} {
-		if got, err := indexed(netip.MustParseAddr(in)); err != nil || got.String() != want {
+		if got, err := withInterfaceIndex(netip.MustParseAddr(in)); err != nil || got.String() != want {
 			t.Errorf("%s becomes %s (%v), want %s", in, got, err, want)
 		}
 	}
-	if _, err := indexed(netip.MustParseAddr("fe80::1%absent0")); err == nil || !strings.Contains(err.Error(), "absent0") {
+	_, err = withInterfaceIndex(netip.MustParseAddr("fe80::1%absent0"))
+	if err == nil || !strings.Contains(err.Error(), "absent0") {
 		t.Errorf("an absent interface: %v, want an error that names it", err)
 	}
 }

@@ -53,9 +53,9 @@ func (p *peer) reopened() { p.Link = Link{} }
 // silent reports whether the peer is to be asked for an advertisement.
 func (p *peer) silent(now time.Time) bool { return !p.Peer.IsValid() || now.Sub(p.heard) > silence }
 
-// advertised records an advertisement, and reports whether the peer changes. session is the router with which there is
-// a session; the zero Addr if there is none.
-func (p *peer) advertised(local, from netip.Addr, now time.Time, session netip.Addr) bool {
+// receive records an advertisement, and reports whether the peer changes. session is the router with which
+// there is a session; the zero Addr if there is none.
+func (p *peer) receive(local, from netip.Addr, now time.Time, session netip.Addr) bool {
 	if session.IsValid() {
 		p.proven = session
 	}

@@ -35,10 +35,10 @@ func simulate(p *peer, lasts, every time.Duration, addresses int, accepts bool) 
 				n %= addresses
 			}
 			host := netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: 2, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)})
-			p.advertised(local, host, now, session())
+			p.receive(local, host, now, session())
 		}
 		if at%seldom == 7*time.Second {
-			p.advertised(local, router, now, session())
+			p.receive(local, router, now, session())
 		}
 		if p.Peer == router {
 			total, without = total+tick, 0
@@ -56,8 +56,8 @@ func TestHostDoesNotTakeTheLinkFromTheRouter(t *testing.T) {
 	for _, every := range []time.Duration{seldom, time.Second, 100 * time.Millisecond} {
 		for _, addresses := range []int{0, 1, 5, 1000} {
 			p := &peer{}
-			p.advertised(local, router, start, none)
-			p.advertised(local, router, start, router)
+			p.receive(local, router, start, none)
+			p.receive(local, router, start, router)
 			total, longest := simulate(p, lasts, every, addresses, false)
 			if longest > silence+seldom || total < lasts*7/8 {
 				t.Errorf("an advertisement every %s from %d addresses: the router is the peer for %s of %s, and not for %s",
@@ -82,16 +82,16 @@ func TestRouterIsTriedAmongNewSenders(t *testing.T) {
 func TestSilentRouterInASession(t *testing.T) {
 	other := netip.MustParseAddr("fe80::2")
 	p := &peer{}
-	p.advertised(local, router, start, none)
+	p.receive(local, router, start, none)
 	for at := time.Duration(0); at <= patience; at += time.Second {
-		if p.advertised(local, other, start.Add(at), router) {
+		if p.receive(local, other, start.Add(at), router) {
 			t.Fatalf("the router is replaced after %s", at)
 		}
 	}
 	if !p.silent(start.Add(patience)) {
 		t.Error("the router is not asked for an advertisement")
 	}
-	if !p.advertised(local, other, start.Add(patience+1), router) {
+	if !p.receive(local, other, start.Add(patience+1), router) {
 		t.Error("the router is not replaced")
 	}
 }
@@ -100,9 +100,9 @@ func TestSilentRouterInASession(t *testing.T) {
 func TestRouterThatIsGoneIsReplaced(t *testing.T) {
 	other := netip.MustParseAddr("fe80::2")
 	p := &peer{}
-	p.advertised(local, router, start, none)
-	p.advertised(local, other, start, router)
-	if p.advertised(local, other, start.Add(silence), none) || !p.advertised(local, other, start.Add(silence+1), none) {
+	p.receive(local, router, start, none)
+	p.receive(local, other, start, router)
+	if p.receive(local, other, start.Add(silence), none) || !p.receive(local, other, start.Add(silence+1), none) {
 		t.Errorf("the peer is %s", p.Peer)
 	}
 }
@@ -112,10 +112,10 @@ func TestRouterIsKnownAfterReopening(t *testing.T) {
 	other := netip.MustParseAddr("fe80::2")
 	for _, session := range []netip.Addr{router, none} {
 		p := &peer{}
-		p.advertised(local, router, start, none)
-		p.advertised(local, router, start, router)
+		p.receive(local, router, start, none)
+		p.receive(local, router, start, router)
 		p.reopened()
-		if now := start.Add(seldom); !p.advertised(local, other, now, session) || p.Peer != router || p.Local != local {
+		if now := start.Add(seldom); !p.receive(local, other, now, session) || p.Peer != router || p.Local != local {
 			t.Errorf("session with %s: the peer is %+v", session, p.Link)
 		}
 	}
@@ -125,9 +125,9 @@ func TestRouterIsKnownAfterReopening(t *testing.T) {
 func TestSessionWithAnotherRouterProvesNothing(t *testing.T) {
 	other := netip.MustParseAddr("fe80::2")
 	p := &peer{}
-	p.advertised(local, other, start, router)
-	p.advertised(local, other, start.Add(patience+1), router)
-	if p.advertised(local, other, start.Add(patience+2), router); p.Peer != other || p.proven != router {
+	p.receive(local, other, start, router)
+	p.receive(local, other, start.Add(patience+1), router)
+	if p.receive(local, other, start.Add(patience+2), router); p.Peer != other || p.proven != router {
 		t.Errorf("the peer is %s, and %s is preferred", p.Peer, p.proven)
 	}
 }

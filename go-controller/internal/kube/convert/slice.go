@@ -47,7 +47,7 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 		}
 		port := world.Port{Protocol: world.TCP, Port: uint16(*p.Port)} //nolint:gosec // the API server admits 1-65535
 		if p.Name != nil {
-			port.Name = one(*p.Name)
+			port.Name = intern(*p.Name)
 		}
 		if p.Protocol != nil {
 			port.Protocol = world.Protocol(cmp.Or(*p.Protocol, corev1.ProtocolTCP))
@@ -71,13 +71,13 @@ func endpoint(e *discoveryv1.Endpoint) (world.Endpoint, bool) {
 	out.Serving = valueOr(e.Conditions.Serving, out.Ready)
 	out.Terminating = valueOr(e.Conditions.Terminating, false)
 	if e.NodeName != nil {
-		out.Node = one(*e.NodeName)
+		out.Node = intern(*e.NodeName)
 	}
 	return out, true
 }
 
-// one returns an interned copy of a string, so that it is stored once regardless of the number of endpoints.
-func one(s string) string { return unique.Make(s).Value() }
+// intern returns an interned copy of a string, so that it is stored once regardless of the number of endpoints.
+func intern(s string) string { return unique.Make(s).Value() }
 
 func valueOr(value *bool, unknown bool) bool {
 	if value == nil {

@@ -108,7 +108,7 @@ func (a *Agent) wake() {
 // them once they have been, or after a timeout. If no health check was answered with the agent's termination, it
 // leaves the addresses in place until their lifetime expires: an agent that returns within that time keeps them.
 func (a *Agent) Run(ctx context.Context) error {
-	stop, err := follow(a.wake)
+	stop, err := watchLinks(a.wake)
 	if err != nil {
 		return fmt.Errorf("follow the kernel's interfaces: %w", err)
 	}
@@ -223,7 +223,7 @@ func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 		return false
 	}
 	if returned {
-		a.ask(ctx)
+		a.readNode(ctx)
 	}
 	a.reconcile.apply(renew)
 	a.metrics.wanted.Set(float64(len(a.reconcile.want)))
@@ -235,8 +235,8 @@ func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 	return true
 }
 
-// ask reads the Node again. If the API server does not answer, the addresses are held nevertheless.
-func (a *Agent) ask(ctx context.Context) {
+// readNode reads the Node again. If the API server does not answer, the addresses are held nevertheless.
+func (a *Agent) readNode(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	n, err := a.options.Kube.CoreV1().Nodes().Get(ctx, a.options.Node, metav1.GetOptions{})

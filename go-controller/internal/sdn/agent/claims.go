@@ -11,9 +11,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/neighbour"
 )
 
-// pauses returns the intervals between the announcements of a new address. Announcements are repeated because frames
-// get lost, and a switch may not forward frames to a host at first.
-func pauses() []time.Duration {
+// announceIntervals returns the intervals between the announcements of a new address. Announcements are repeated
+// because frames get lost, and a switch may not forward frames to a host at first.
+func announceIntervals() []time.Duration {
 	return []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
 }
 
@@ -49,11 +49,11 @@ func (c claims) make(now time.Time) (next time.Time) {
 					klog.ErrorS(err, "Failed to announce address", "interface", claim.device)
 				}
 			}
-			if claim.sent == len(pauses()) {
+			if claim.sent == len(announceIntervals()) {
 				delete(c, a)
 				continue
 			}
-			claim.at = now.Add(pauses()[claim.sent])
+			claim.at = now.Add(announceIntervals()[claim.sent])
 			claim.sent++
 		}
 		if next.IsZero() || claim.at.Before(next) {

@@ -124,9 +124,9 @@ func labelOf(name string) string {
 	return name[:min(len(name), unix.IFNAMSIZ-1-len(labelSuffix))] + labelSuffix
 }
 
-// hold adds an address to a link, or renews it. Only an address of ours is replaced: another program may have added the
-// address since the link was read.
-func (l *link) hold(a netip.Addr) error {
+// addAddress adds an address to a link, or renews it. Only an address of ours is replaced: another program may have
+// added the address since the link was read.
+func (l *link) addAddress(a netip.Addr) error {
 	flags := unix.NLM_F_CREATE | unix.NLM_F_EXCL
 	if l.ours[a] {
 		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
@@ -143,8 +143,8 @@ func (l *link) hold(a netip.Addr) error {
 	return nil
 }
 
-// drop removes an address of ours. It returns nil if the address does not exist.
-func (l *link) drop(a netip.Addr) error {
+// removeAddress removes an address of ours. It returns nil if the address does not exist.
+func (l *link) removeAddress(a netip.Addr) error {
 	_, err := l.request(unix.RTM_DELADDR, 0, a).Execute(unix.NETLINK_ROUTE, 0)
 	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove %s from interface %s: %w", a, l.name, err)
@@ -197,8 +197,8 @@ func attributes(data []byte, yield func(kind uint16, value []byte)) {
 	}
 }
 
-// follow calls changed on each change of links and addresses, until stop is called.
-func follow(changed func()) (stop func(), err error) {
+// watchLinks calls changed on each change of links and addresses, until stop is called.
+func watchLinks(changed func()) (stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)

@@ -84,8 +84,8 @@ func (r *reconciler) keep() {
 	}
 }
 
-// lacks returns an address that was found and is no longer held, or false if all are held.
-func (r *reconciler) lacks() (netip.Addr, bool) {
+// lostAddress returns an address that was found and is no longer held, or false if all are held.
+func (r *reconciler) lostAddress() (netip.Addr, bool) {
 	held := map[netip.Addr]bool{}
 	for _, l := range r.links {
 		for a := range l.ours {
@@ -102,7 +102,7 @@ func (r *reconciler) lacks() (netip.Addr, bool) {
 
 // add adds an address to the kernel, or renews its lifetime.
 func (r *reconciler) add(l *link, a netip.Addr) error {
-	err := l.hold(a)
+	err := l.addAddress(a)
 	if err != nil {
 		r.metrics.failed(operationAdd)
 		return err
@@ -113,7 +113,7 @@ func (r *reconciler) add(l *link, a netip.Addr) error {
 
 // remove removes an address from the kernel.
 func (r *reconciler) remove(l *link, a netip.Addr) {
-	if err := l.drop(a); err != nil {
+	if err := l.removeAddress(a); err != nil {
 		r.metrics.failed(operationRemove)
 		r.fail(a, err.Error())
 		return
@@ -252,7 +252,7 @@ func (r *reconciler) unfit() string {
 	if r.ending {
 		return ends
 	}
-	if a, lacks := r.lacks(); lacks && !r.known {
+	if a, lacks := r.lostAddress(); lacks && !r.known {
 		return fmt.Sprintf("its agent cannot read the Node, and the node does not hold %s any more", a)
 	}
 	for _, h := range r.want {
@@ -283,7 +283,7 @@ func (r *reconciler) clear() error {
 	var errs []error
 	for _, l := range links {
 		for a := range l.ours {
-			errs = append(errs, l.drop(a))
+			errs = append(errs, l.removeAddress(a))
 		}
 	}
 	return errors.Join(errs...)

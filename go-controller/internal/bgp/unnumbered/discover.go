@@ -37,7 +37,7 @@ func Seek(ctx context.Context, on string, session func() netip.Addr, report func
 			return
 		case <-retry.C:
 		}
-		if err := seek(ctx, on, &router, session, report); err != nil {
+		if err := discover(ctx, on, &router, session, report); err != nil {
 			report(Link{}, fmt.Errorf("look for a router on interface %s: %w", on, err))
 		}
 		retry.Reset(often)
@@ -53,7 +53,7 @@ type port struct {
 	nodes, routers *net.IPAddr
 }
 
-func seek(ctx context.Context, on string, router *peer, session func() netip.Addr, report func(Link, error)) error {
+func discover(ctx context.Context, on string, router *peer, session func() netip.Addr, report func(Link, error)) error {
 	p, err := open(on)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func seek(ctx context.Context, on string, router *peer, session func() netip.Add
 		case kind == solicitation:
 			next = sent.Add(often)
 		case kind == advertisement && from != p.local:
-			if router.advertised(p.local, from, now, session()) {
+			if router.receive(p.local, from, now, session()) {
 				report(router.Link, nil)
 				next = now // Let the router discover us at once.
 			}

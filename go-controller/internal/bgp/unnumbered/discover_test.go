@@ -44,7 +44,7 @@ func TestPeerIsReplaced(t *testing.T) {
 		if step.works {
 			session = p.Peer
 		}
-		if got := p.advertised(local, step.from, start.Add(step.after), session); got != step.want {
+		if got := p.receive(local, step.from, start.Add(step.after), session); got != step.want {
 			t.Errorf("step %d: %s becomes the peer: %t, want %t", i, step.from, got, step.want)
 		}
 	}
