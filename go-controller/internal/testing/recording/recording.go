@@ -26,6 +26,7 @@ type Dataplane struct {
 	postponed  map[world.Key]time.Time
 	topologyUp func() error
 	pruneError error
+	onApply    func([]dataplane.Change)
 	calls      Calls
 }
 
@@ -58,6 +59,9 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	defer d.mu.Unlock()
 	d.calls.Apply++
 	d.calls.Changes += len(changes)
+	if d.onApply != nil {
+		d.onApply(changes)
+	}
 	failed := map[world.Key]error{}
 	for _, c := range changes {
 		switch {
@@ -118,6 +122,13 @@ func (d *Dataplane) Break(keys ...world.Key) {
 	for _, k := range keys {
 		d.broken[k] = true
 	}
+}
+
+// OnApply sets a function that is called with the changes of each Apply.
+func (d *Dataplane) OnApply(do func([]dataplane.Change)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onApply = do
 }
 
 // FailConfigure sets a function that is called before each Configure and returns its error. Nil repairs it.
