@@ -124,6 +124,7 @@ func New(cfg Config) (*Controller, error) {
 				return !c.advertises.Load() && c.services.Expected(k, addrs)
 			},
 			Awaited: func() uint64 { return c.zones.Awaited() },
+			Lags:    func(node string) bool { return c.zones.Lags(node) },
 		})
 	c.events.OnAllocated = func(k world.Key) { m.observeAllocation(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.countWrite)

@@ -41,6 +41,8 @@ type Observer interface {
 type Zones interface {
 	// Awaited is kube.Hooks.Awaited.
 	Awaited() uint64
+	// Lags is kube.Hooks.Lags.
+	Lags(node string) bool
 	ObserveReports(w *world.Snapshot, agents map[string]*world.ZoneAgent, published []world.Key) []world.Key
 }
 
@@ -48,6 +50,8 @@ type Zones interface {
 type noZones struct{}
 
 func (noZones) Awaited() uint64 { return 0 }
+
+func (noZones) Lags(string) bool { return false }
 
 func (noZones) ObserveReports(*world.Snapshot, map[string]*world.ZoneAgent, []world.Key) []world.Key {
 	return nil

@@ -85,6 +85,9 @@ type Hooks struct {
 	// Awaited returns the version of ServicePlans up to which statuses await what the agents of zones report. Nil means
 	// that they await nothing.
 	Awaited func() uint64
+	// Lags reports whether a status says that the zone of a node has not applied ServicePlans with backends there; nil if
+	// no status does.
+	Lags func(node string) bool
 }
 
 // NewFacts returns the Facts of an empty cluster.

@@ -27,8 +27,8 @@ type report struct {
 }
 
 // equal reports whether two reports are equal, except that the guard has completed other probe requests, and that the
-// agent has applied other versions of ServicePlans. What an agent in difficulties has to apply again no longer counts
-// as applied, although it may still be there.
+// agent has applied other versions of ServicePlans (see catchesUp). What an agent in difficulties has to apply again no
+// longer counts as applied, although it may still be there.
 func (r *report) equal(o *report) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
 		maps.Equal(r.Conflicts, o.Conflicts) && maps.Equal(r.AnnouncedConflicts, o.AnnouncedConflicts) &&
@@ -68,7 +68,7 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := !was.equal(is) || silent
+	relevant := !was.equal(is) || silent || f.catchesUp(name, was, is)
 	if relevant {
 		f.changes.others = true
 	} else if is != nil && (appliedChanged(was, is) || !slices.Equal(was.Probed, is.Probed)) {
@@ -89,6 +89,12 @@ func appliedChanged(was, is *report) bool {
 // awaited reports whether a status awaits versions of ServicePlans that were applied since.
 func (f *Facts) awaited(was, is *report) bool {
 	return f.hooks.Awaited != nil && appliedChanged(was, is) && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
+}
+
+// catchesUp reports whether a zone of which a status says that it has not applied ServicePlans has applied more.
+func (f *Facts) catchesUp(name string, was, is *report) bool {
+	return f.hooks.Lags != nil && was != nil && is != nil && was.Zone != nil && is.Zone != nil &&
+		was.Zone.AppliedHere != is.Zone.AppliedHere && f.hooks.Lags(name)
 }
 
 // remaining returns how long a report is valid from now on. The first report that is seen may have expired before this

@@ -263,6 +263,7 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 		awaited := uint64(0)
 		f.hooks.Awaited = func() uint64 { return awaited }
+		f.hooks.Lags = func(node string) bool { return node == "n1" && awaited == 10 }
 		var last *coordinationv1.Lease
 		for i, step := range []struct {
 			awaited uint64
@@ -276,7 +277,9 @@ func TestAppliedVersionsWakeWhileTheyAreAwaited(t *testing.T) {
 			{5, `{"applied":8}`, false, false, false}, {9, `{"applied":9}`, true, true, false},
 			{9, `{"applied":10,"problem":"x"}`, true, false, true}, {9, `{"applied":10}`, true, false, true},
 			{9, `{"applied":2}`, true, true, false}, {9, `{"applied":4,"unwritable":"x"}`, true, false, true},
-			{9, `{"applied":3,"unwritable":"x"}`, true, false, true},
+			{9, `{"applied":3,"unwritable":"x"}`, true, false, true}, {9, `{"applied":9}`, true, false, true},
+			{9, `{"applied":9,"appliedHere":3}`, false, false, false},
+			{10, `{"applied":9,"appliedHere":4}`, true, false, true},
 		} {
 			awaited = step.awaited
 			lease := leaseOf(t, convert.Report{})

@@ -54,5 +54,5 @@ func whyLagging(a *world.ZoneAgent) string {
 	case a.Silent:
 		return "its agent does not report (ovnkube-slb node --enable-l2)"
 	}
-	return "its agent has not reported so for " + world.ProgramWait.String() + " (ovnkube-slb node --enable-l2)"
+	return "its agent reports no progress (ovnkube-slb node --enable-l2)"
 }

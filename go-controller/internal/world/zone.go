@@ -92,6 +92,9 @@ type ZoneAgent struct {
 	// the reason for each.
 	Applied uint64
 	Failed  map[Key]string
+	// AppliedHere is the resource version up to which the zone has everything of the ServicePlans with backends on the
+	// node. A report for it alone is paced, so it may be out of date.
+	AppliedHere uint64
 	// Started is when the agent started, according to its own clock.
 	Started time.Time
 	// Misplaced are addresses whose logical flows OVN has in the wrong routers of the zone.
@@ -110,7 +113,7 @@ type ZoneAgent struct {
 	Silent bool
 }
 
-// Equal reports whether a and o are equal except for Applied; either may be nil.
+// Equal reports whether a and o are equal except for Applied and AppliedHere; either may be nil.
 func (a *ZoneAgent) Equal(o *ZoneAgent) bool {
 	if a == nil || o == nil {
 		return a == o

@@ -3,7 +3,6 @@
 package zones
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -12,77 +11,114 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// lagTime is how long a zone may be without progress in applying ServicePlans until it counts as lagging. A rolling
-// update of the agents must not write the statuses of all Services.
+// lagTime is how long a zone may be without progress in applying ServicePlans, in addition to the time between two
+// reports, until it counts as lagging. A rolling update of the agents must not write the statuses of all Services.
 const lagTime = world.ProgramWait
 
-// lag is what a zone has not applied.
+// ReportInterval returns the minimum time between two reports of a node only because its zone has applied plans with
+// backends there. One change may concern all nodes: together they write 7 Leases per second at most, as many as quiet
+// ones are renewed in a cluster of 2,000 nodes.
+func ReportInterval(nodes int) time.Duration {
+	return min(max(time.Duration(nodes)*150*time.Millisecond, 10*time.Second), 5*time.Minute)
+}
+
+// lag is what a zone has not applied of the plans with backends on its node.
 type lag struct {
 	// applied is the highest version that its agent has reported, and since is when that was first found to be too low.
 	// An agent that has been restarted applies everything again, and reports less until then, but the rows are there.
 	applied uint64
 	since   time.Time
-	// from is the lowest version that the zone must have applied and has not, and to the highest; 0 if there is none.
-	from, to uint64
-	// lasting is set once that has lasted for lagTime, or the agent itself reports that the zone can't be changed, until
-	// the zone has applied all that it lacked. failed are the plans that it could not apply then.
+	// lasting is set once that has lasted for too long, or the agent itself reports that the zone can't be changed. It
+	// stays until the zone has applied all that it lacked then, which is up to version to.
 	lasting bool
-	failed  map[world.Key]string
+	to      uint64
 }
 
-// observeLags finds the zones that do not apply what is published. An agent reports what it has applied of the plans
-// with an address in a shard of which its node is a gateway: if it makes no progress with those, it makes none with
-// others. If it reports that its zone can't be changed, its report is about all plans. p.mu must be held.
-func (p *Publisher) observeLags(w *world.Snapshot, gateways map[world.ShardID][]string) {
+// observeLags finds the zones that do not apply what is published with backends on their nodes. p.mu must be held.
+func (p *Publisher) observeLags(w *world.Snapshot) {
 	lags := make(map[string]*lag, len(w.Nodes))
+	limit := lagTime + ReportInterval(len(w.Nodes))
 	for _, n := range w.Nodes {
 		if n.Agent == nil || n.Chassis == "" {
 			continue
 		}
-		is := &lag{applied: n.Agent.Applied}
-		if was := p.lags[n.Name]; was != nil && was.applied >= is.applied {
-			is.applied, is.since = was.applied, was.since
+		is := &lag{applied: n.Agent.AppliedHere}
+		if was := p.lags[n.Name]; was != nil {
+			is.lasting, is.to = was.lasting, was.to
+			if was.applied >= is.applied {
+				is.applied, is.since = was.applied, was.since
+			}
 		}
 		lags[n.Name] = is
 	}
-	for _, o := range p.objects {
-		version := Version(o)
-		for i := range o.Spec.VIPs {
-			for _, node := range gateways[shardOf(&o.Spec.VIPs[i])] {
-				if is := lags[node]; is != nil && version > is.applied {
-					is.from, is.to = min(cmp.Or(is.from, version), version), max(is.to, version)
-				}
-			}
-		}
-	}
+	p.refreshBacked(func(node string) bool {
+		is := lags[node]
+		return is != nil && (is.lasting || !is.since.IsZero() && w.Now.Sub(is.since) >= limit)
+	})
 	var due time.Time
+	began := false
 	for _, n := range w.Nodes {
-		is, was := lags[n.Name], p.lags[n.Name]
+		is := lags[n.Name]
+		if is == nil {
+			continue
+		}
+		newest, lasting := p.backed[n.Name], is.lasting && is.applied < is.to
 		switch {
-		case is == nil:
-			continue
-		case n.Agent.Unwritable != "":
-			is.from, is.failed, is.lasting = is.applied+1, n.Agent.Failed, true
-			continue
-		case is.from == 0:
-			is.since = time.Time{}
-			continue
+		case newest <= is.applied:
+			is.since, lasting = time.Time{}, false
 		case is.since.IsZero():
 			is.since = w.Now
 		}
-		is.lasting = w.Now.Sub(is.since) >= lagTime || was != nil && was.lasting && is.from <= was.to
-		if !is.lasting {
-			due = world.Earliest(due, is.since.Add(lagTime))
+		switch {
+		case lasting:
+		case n.Agent.Unwritable != "" || !is.since.IsZero() && w.Now.Sub(is.since) >= limit:
+			lasting, is.to, began = true, newest, began || !is.lasting
+		case !is.since.IsZero():
+			due = world.Earliest(due, is.since.Add(limit))
 		}
+		is.lasting = lasting
 	}
 	p.lags = lags
 	p.anyLags = slices.ContainsFunc(w.Nodes, func(n *world.Node) bool {
 		return lags[n.Name] != nil && lags[n.Name].lasting
 	})
+	if began {
+		p.options.Changed() // The agent may have reported while that did not matter.
+	}
 	// One check at a time is enough: whatever begins later is due later.
 	if !due.IsZero() && !w.Now.Before(p.lagCheck) {
 		p.lagCheck = due
 		time.AfterFunc(due.Sub(w.Now), p.options.Changed)
+	}
+}
+
+// refreshBacked computes backed again for some nodes: the plans may have been deleted, or have lost their backends
+// there. p.mu must be held.
+func (p *Publisher) refreshBacked(of func(node string) bool) {
+	stale := false
+	for node := range p.backed {
+		if of(node) {
+			delete(p.backed, node)
+			stale = true
+		}
+	}
+	if !stale { // A pass must not look at all backends for nothing.
+		return
+	}
+	for _, o := range p.objects {
+		p.addBacked(o, of)
+	}
+}
+
+// addBacked adds the version of a plan to backed. p.mu must be held.
+func (p *Publisher) addBacked(o *v1alpha1.ServicePlan, of func(node string) bool) {
+	version := Version(o)
+	for i := range o.Spec.Listeners {
+		for _, b := range o.Spec.Listeners[i].Backends {
+			if version > p.backed[b.NodeName] && of(b.NodeName) {
+				p.backed[b.NodeName] = version
+			}
+		}
 	}
 }
 
@@ -95,27 +131,18 @@ func (p *Publisher) lagging(o *v1alpha1.ServicePlan) []string {
 	version, nodes := Version(o), map[string]bool{}
 	for i := range o.Spec.Listeners {
 		for _, b := range o.Spec.Listeners[i].Backends {
-			is := p.lags[b.NodeName]
-			if is != nil && is.lasting && (version >= is.from || is.failed[keyOf(o)] != "") {
+			if is := p.lags[b.NodeName]; is != nil && is.lasting && version > is.applied {
 				nodes[b.NodeName] = true
 			}
 		}
 	}
-	if len(nodes) == 0 {
-		return nil
-	}
-	for node := range nodes {
-		p.awaited = max(p.awaited, p.lags[node].applied+1) // Only then its next report is noticed.
-	}
 	return slices.Sorted(maps.Keys(nodes))
 }
 
-// catchingUp reports whether one of these agents has applied more than when its zone was found to lag.
-func (p *Publisher) catchingUp(agents map[string]*world.ZoneAgent) bool {
-	for node, agent := range agents {
-		if is := p.lags[node]; is != nil && is.lasting && agent != nil && agent.Applied > is.applied {
-			return true
-		}
-	}
-	return false
+// Lags reports whether the zone of a node has not applied plans with backends there for a while.
+func (p *Publisher) Lags(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is := p.lags[node]
+	return is != nil && is.lasting
 }

@@ -57,7 +57,7 @@ func (p *Publisher) Observe(w *world.Snapshot) {
 		c.Order = existing(nodes, order)
 		w.ShardStates[shard] = c
 	}
-	p.observeApplied(w, active, gateways)
+	p.observeApplied(w, active)
 	w.Announced = p.published(w.ServicesToVerify())
 }
 
@@ -155,8 +155,7 @@ func existing(nodes map[string]*world.Node, order []string) []string {
 
 // observeApplied adds the addresses that the zones of their gateways have programmed, and the nodes of backends whose
 // zones have not applied a plan for a while.
-func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node,
-	gateways map[world.ShardID][]string) {
+func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*world.Node) {
 	w.Applied, w.ApplyErrors = map[world.Key][]netip.Addr{}, map[world.Key]string{}
 	w.Lagging = map[world.Key][]string{}
 	w.Misplaced = map[netip.Addr]bool{}
@@ -164,7 +163,7 @@ func (p *Publisher) observeApplied(w *world.Snapshot, active map[world.ShardID]*
 	defer p.mu.Unlock()
 	p.active, p.unapplied = active, map[string]bool{}
 	before := p.awaited
-	p.observeLags(w, gateways)
+	p.observeLags(w)
 	for _, o := range p.objects {
 		p.observePlan(w, o)
 	}
@@ -209,7 +208,7 @@ func (p *Publisher) ObserveReports(w *world.Snapshot, agents map[string]*world.Z
 			keys = append(keys, keyOf(o))
 		}
 	}
-	if p.awaited != before || p.catchingUp(agents) {
+	if p.awaited != before {
 		p.options.Changed()
 	}
 	return keys

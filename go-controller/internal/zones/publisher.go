@@ -78,6 +78,9 @@ type Publisher struct {
 	unclaimed map[world.ShardID]unclaimed
 	// missed are the gateways that had to claim a shard and did not.
 	missed map[gatewayOf]missedClaim
+	// backed is the highest version of the plans with backends on a node, or a higher one of a plan that had some, by
+	// node.
+	backed map[string]uint64
 	// lags are what zones have not applied, by node. anyLags is set if that has lasted for one of them. lagCheck is when
 	// that is looked at again.
 	lags     map[string]*lag
@@ -96,7 +99,7 @@ func New(o Options) *Publisher {
 		o.Progress = func() {}
 	}
 	return &Publisher{options: o, synced: make(chan struct{}), objects: map[string]*v1alpha1.ServicePlan{},
-		holders: map[string]map[string]bool{}, confirmed: map[string]map[gatewayOf]time.Time{},
+		holders: map[string]map[string]bool{}, backed: map[string]uint64{}, confirmed: map[string]map[gatewayOf]time.Time{},
 		wanted:  map[string]*v1alpha1.ServicePlanSpec{},
 		deleted: map[types.UID]bool{}, pace: newPace(paceRate, paceBurst), missed: map[gatewayOf]missedClaim{}}
 }
@@ -157,6 +160,7 @@ func (p *Publisher) store(o *v1alpha1.ServicePlan) {
 	}
 	p.release(o.Name)
 	p.objects[o.Name] = o
+	p.addBacked(o, func(string) bool { return true })
 	for i := range o.Spec.VIPs {
 		address := o.Spec.VIPs[i].Address
 		if p.holders[address] == nil {

@@ -21,6 +21,7 @@ type zoneReport struct {
 	Contested  []string             `json:"contested,omitempty"`
 	Applied    uint64               `json:"applied,omitempty"`
 	Failed     map[string]string    `json:"failed,omitempty"`
+	Here       uint64               `json:"appliedHere,omitempty"`
 	Misplaced  []netip.Addr         `json:"misplaced,omitempty"`
 	Problem    string               `json:"problem,omitempty"`
 	Unwritable string               `json:"unwritable,omitempty"`
@@ -34,8 +35,9 @@ const maxMisplaced = 1000
 
 // ZoneReport returns the content of v1alpha1.AnnotationZone.
 func ZoneReport(a *world.ZoneAgent) (string, error) {
-	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Problem: a.Problem,
-		Unwritable: a.Unwritable, Northd: a.Northd, NoOverlay: a.NoOverlay, Started: a.Started, Failed: map[string]string{}}
+	r := zoneReport{Bridges: a.Bridges, Claims: map[string]time.Time{}, Applied: a.Applied, Here: a.AppliedHere,
+		Problem: a.Problem, Unwritable: a.Unwritable, Northd: a.Northd, NoOverlay: a.NoOverlay, Started: a.Started,
+		Failed: map[string]string{}}
 	for id, since := range a.Claims {
 		r.Claims[id.Name()] = since
 	}
@@ -64,9 +66,10 @@ func readZone(text string) *world.ZoneAgent {
 	boundValues(r.Bridges)
 	maps.DeleteFunc(r.Bridges, func(network, _ string) bool { return len(network) > maxForeignText })
 	boundValues(r.Failed)
-	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, Problem: Bounded(r.Problem),
-		Unwritable: Bounded(r.Unwritable), Northd: r.Northd, NoOverlay: r.NoOverlay, Started: r.Started,
-		Claims: map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
+	a := &world.ZoneAgent{Bridges: r.Bridges, Applied: r.Applied, AppliedHere: r.Here,
+		Problem: Bounded(r.Problem), Unwritable: Bounded(r.Unwritable), Northd: r.Northd, NoOverlay: r.NoOverlay,
+		Started: r.Started,
+		Claims:  map[world.ShardID]time.Time{}, Contested: map[world.ShardID]bool{}, Failed: map[world.Key]string{},
 		Misplaced: map[netip.Addr]bool{}}
 	for name, since := range r.Claims {
 		if id, ok := world.ParseShard(name); ok {

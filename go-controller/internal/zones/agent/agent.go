@@ -94,6 +94,9 @@ type Agent struct {
 	// bridges are the bridges of the node that were last read.
 	bridges  world.Bridges
 	problems problems
+	// reported is the last report. reportedHere is when its AppliedHere was new, and hereDue when the next one is.
+	reported              *world.ZoneAgent
+	reportedHere, hereDue time.Time
 }
 
 // New returns an Agent. It does nothing before Run.

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/zones"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Many plans that fail do not keep the others from being reported as applied, and the report fits in a Lease.
@@ -29,7 +33,7 @@ func TestManyFailuresHoldBackNoOtherPlan(t *testing.T) {
 			results[key] = loop.Result{Key: key, Plan: plan}
 		}
 	}
-	applied, failed := p.progress("n1", results, false)
+	applied, failed := p.progress("n1", results)
 	if applied != good || len(failed) != many {
 		t.Errorf("applied up to %d with %d failures, want %d with %d", applied, len(failed), good, many)
 	}
@@ -41,7 +45,64 @@ func TestManyFailuresHoldBackNoOtherPlan(t *testing.T) {
 	_, plans, _ = p.desired("n1", world.Cluster{}, nil)
 	key := world.Key{Namespace: "shop", Name: "one-more"}
 	results[key] = loop.Result{Key: key, Plan: plans[key], Err: long}
-	if applied, _ := p.progress("n1", results, false); applied >= 500 {
+	if applied, _ := p.progress("n1", results); applied >= 500 {
 		t.Errorf("applied up to %d, which claims a plan that failed and is not listed", applied)
 	}
+}
+
+// Each change of an endpoint may concern all nodes. What a zone has applied is reported with other news, or once per
+// interval, and never withdrawn: an agent that starts applies everything again.
+func TestBackendsOfTheNodeAreReportedAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := small()
+		a := &Agent{published: *p, wake: make(chan struct{}, 1)}
+		start := time.Now()
+		interval := zones.ReportInterval(len(a.nodes))
+		for _, c := range []struct {
+			at      time.Duration
+			here    uint64
+			problem string
+			want    uint64
+		}{
+			{0, 7, "", 7}, {time.Second, 9, "", 7}, {2 * time.Second, 9, "x", 9}, {3 * time.Second, 10, "x", 9},
+			{2*time.Second + interval, 10, "x", 10}, {2 * interval, 0, "x", 10}, {3 * interval, 4, "", 10},
+		} {
+			<-time.After(time.Until(start.Add(c.at)))
+			r := &world.ZoneAgent{Problem: c.problem}
+			if a.paceHere(r, c.here, time.Now()); r.AppliedHere != c.want {
+				t.Errorf("after %s: reported %d, want %d", c.at, r.AppliedHere, c.want)
+			}
+		}
+		<-time.After(interval)
+		if len(a.wake) != 1 {
+			t.Error("nothing wakes the agent to report what was applied meanwhile")
+		}
+	})
+}
+
+func TestProgressOfBackendsOnTheNode(t *testing.T) {
+	p, results := small(), map[world.Key]loop.Result{}
+	for name, version := range map[string]int{"a": 10, "b": 20, "c": 30} {
+		o := servicePlan(name, version, 0)
+		if name != "c" {
+			o.Spec.Listeners[0].Backends = []v1alpha1.PlannedBackend{{Address: "10.244.1.1:80", NodeName: "n1"}}
+		}
+		p.setPlan(nil, o)
+	}
+	_, plans, _ := p.desired("n1", world.Cluster{}, nil)
+	check := func(want uint64, unwritable bool) {
+		t.Helper()
+		if got := p.progressHere("n1", results, unwritable); got != want {
+			t.Errorf("applied up to %d, want %d", got, want)
+		}
+	}
+	check(0, false)
+	for key, plan := range plans {
+		results[key] = loop.Result{Key: key, Plan: plan}
+	}
+	check(20, false)
+	b := world.Key{Namespace: "shop", Name: "b"}
+	results[b] = loop.Result{Key: b, Plan: plans[b], Err: errors.New("no room")}
+	check(20, false)
+	check(10, true)
 }

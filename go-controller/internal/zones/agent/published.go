@@ -5,7 +5,6 @@ package agent
 import (
 	"cmp"
 	"maps"
-	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -16,18 +15,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/zones"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
-)
-
-// maxFailed is the maximum number of Services that a report lists as failed, and maxReasons of those with their reason:
-// all annotations of an object together have 256 KiB, and a name has up to 127 bytes.
-const (
-	maxFailed  = 500
-	maxReasons = 20
 )
 
 // published is what the controller and OVN-Kubernetes publish, as last read.
@@ -67,6 +58,8 @@ type publishedPlan struct {
 	version uint64
 	plan    *plan.Service
 	problem string
+	// here is whether the plan has a backend on the node of the agent, nil before that is known.
+	here *bool
 }
 
 func newPublished(clusterSubnets []netip.Prefix) published {
@@ -329,59 +322,4 @@ func (p *published) activeGateways() map[world.ShardID]string {
 		}
 	}
 	return active
-}
-
-// progress returns the resource version up to which all plans are applied that have an address in a shard of which the
-// node is a gateway, or all plans if the zone can't be changed, except the failed ones that it returns with the reason
-// for each. If there are too many of these, it stays below the version of the first that is not returned. The
-// controller does not need the others from this node, and reporting them would write the Lease for each change of an
-// endpoint. A zone that can't be changed makes no progress, so its Lease is not written more often.
-func (p *published) progress(node string, results map[world.Key]loop.Result, unwritable bool) (
-	applied uint64, failed map[world.Key]string,
-) {
-	type failure struct {
-		of  *publishedPlan
-		why string
-	}
-	var failures []failure
-	failed = map[world.Key]string{}
-	below := uint64(math.MaxUint64)
-	own := p.shardsOf(node)
-	for _, o := range p.plans {
-		// A plan whose shard is not published yet may turn out to concern the node.
-		if !unwritable && o.plan != nil && !p.awaiting[o.key] &&
-			!slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
-			continue
-		}
-		applied = max(applied, o.version)
-		why := o.problem
-		switch result, done := results[o.key]; {
-		case why != "":
-		case p.awaiting[o.key]:
-			below = min(below, o.version)
-		case !done || !plan.Equal(result.Plan, o.plan) || !result.Pending.IsZero():
-			below = min(below, o.version)
-		case result.Err != nil:
-			why = result.Err.Error()
-		}
-		if why != "" {
-			failures = append(failures, failure{o, why})
-		}
-	}
-	// Each report lists the same ones.
-	slices.SortFunc(failures, func(a, b failure) int { return a.of.key.Compare(b.of.key) })
-	for i, f := range failures {
-		switch {
-		case i < maxReasons:
-			failed[f.of.key] = f.why
-		case i < maxFailed:
-			failed[f.of.key] = "one of many errors: see the log of ovnkube-slb-node"
-		default:
-			below = min(below, f.of.version)
-		}
-	}
-	if below <= applied {
-		applied = below - 1
-	}
-	return applied, failed
 }

@@ -157,7 +157,7 @@ func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
 	if web == nil || len(web.VIPs) != 1 || web.VIPs[0].Addr.String() != "10.50.0.100" || len(web.Listeners) != 1 {
 		t.Errorf("plan %+v", web)
 	}
-	applied, failed := p.progress("n1", map[world.Key]loop.Result{web.Key: {Plan: web}}, false)
+	applied, failed := p.progress("n1", map[world.Key]loop.Result{web.Key: {Plan: web}})
 	if applied != 3 || len(failed) > 0 {
 		t.Errorf("applied up to %d, failed %v; want up to 3", applied, failed)
 	}
@@ -175,7 +175,7 @@ func TestPlansOfUnpublishedShardsAreNotApplied(t *testing.T) {
 	for key, plan := range plans {
 		results[key] = loop.Result{Key: key, Plan: plan}
 	}
-	if applied, _ := p.progress("n2", results, false); applied != 3 {
+	if applied, _ := p.progress("n2", results); applied != 3 {
 		t.Errorf("applied up to %d, want 3", applied)
 	}
 }
@@ -193,7 +193,7 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	results := map[world.Key]loop.Result{}
 	check := func(want uint64, failed map[world.Key]string) {
 		t.Helper()
-		applied, got := p.progress("n1", results, false)
+		applied, got := p.progress("n1", results)
 		if diff := cmp.Diff(failed, got); applied != want || diff != "" {
 			t.Errorf("applied up to %d, want %d; failed: -want +got:\n%s", applied, want, diff)
 		}
@@ -210,7 +210,7 @@ func TestProgressNamesWhatFailedAndClaimsNothingElse(t *testing.T) {
 	check(30, map[world.Key]string{key: "no room"})
 	p.setPlan(nil, servicePlan("a", 40, 0)) // the same plan again
 	check(40, map[world.Key]string{key: "no room"})
-	if applied, _ := p.progress("n3", results, false); applied != 0 {
+	if applied, _ := p.progress("n3", results); applied != 0 {
 		t.Errorf("n3 is no gateway and reports %d", applied)
 	}
 	changed := servicePlan("c", 50, 0)
@@ -252,7 +252,7 @@ func TestUnreadablePlanKeepsTheLastGoodOne(t *testing.T) {
 	if _, got, _ := p.desired("n1", world.Cluster{}, nil); !plan.Equal(got[key], good[key]) || len(p.unread) > 0 {
 		t.Errorf("unreadable, as a whole: %v, unread %v", got, p.unread)
 	}
-	applied, failed := p.progress("n1", map[world.Key]loop.Result{key: {Key: key, Plan: good[key]}}, false)
+	applied, failed := p.progress("n1", map[world.Key]loop.Result{key: {Key: key, Plan: good[key]}})
 	if applied != 8 || !strings.Contains(failed[key], `address "x"`) {
 		t.Errorf("applied up to %d, failed %v", applied, failed)
 	}

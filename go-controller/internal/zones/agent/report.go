@@ -53,7 +53,8 @@ func (a *Agent) report() {
 	r.Problem, r.Unwritable, r.Northd = a.problem(topologyError)
 	results := a.runner.Results()
 	a.mu.Lock()
-	r.Applied, r.Failed = a.progress(n.Name, results, r.Unwritable != "")
+	r.Applied, r.Failed = a.progress(n.Name, results)
+	a.paceHere(r, a.progressHere(n.Name, results, r.Unwritable != ""), time.Now())
 	a.mu.Unlock()
 	text, err := convert.ZoneReport(r)
 	if err != nil {
