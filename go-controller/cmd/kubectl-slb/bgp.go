@@ -145,11 +145,11 @@ func (s *nodeSession) problem() string {
 
 // sessions returns the sessions of all nodes, by node and peer.
 func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
-	list, unanswered, faults := []nodeSession{}, explain.Unanswered(cluster, now), explain.Faults(cluster, now)
+	list, unknown, faults := []nodeSession{}, explain.UnknownSessions(cluster, now), explain.Faults(cluster, now)
 	undo := explain.Undo(cluster, now)
 	for _, n := range cluster.NodeStatuses {
 		of := nodeSession{Node: n.Name, RouterID: n.Status.RouterID, Stopped: n.Status.StopTime != nil,
-			Reported: explain.LastReport(cluster, n.Name), Unknown: unanswered[n.Name], Fault: faults[n.Name]}
+			Reported: cluster.LastReport(n.Name), Unknown: unknown[n.Name], Fault: faults[n.Name]}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
 			if c.Status == metav1.ConditionUnknown {

@@ -191,6 +191,45 @@ spec: {leaseDurationSeconds: 40, renewTime: "2026-01-01T00:00:00.000000Z"}
 	}
 }
 
+// What a node reported that has expired, or whose BGP daemon does not run, is shown as the last report.
+func TestSessionsOfDeadDaemonsAreUnknown(t *testing.T) {
+	var cluster objects.Objects
+	manifests := ""
+	for _, node := range []string{"n1", "n2", "n3"} {
+		manifests += fmt.Sprintf(`---
+apiVersion: slb.k8s.ovn.org/v1alpha1
+kind: BGPNodeStatus
+metadata: {name: %s}
+status: {sessions: [{peer: tor, peerAddress: 192.0.2.1, state: Established}]}
+`, node)
+	}
+	manifests += `---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: n1}
+spec: {leaseDurationSeconds: 900, renewTime: "2026-01-01T00:00:00.000000Z"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: node-x2x8z, namespace: ovn-kubernetes, labels: {app.kubernetes.io/name: ovnkube-slb-node}}
+spec: {nodeName: n2, containers: [{name: node}]}
+status:
+  containerStatuses:
+  - {name: node, image: slb, imageID: slb, restartCount: 3, ready: false, state: {waiting: {reason: CrashLoopBackOff}}}
+`
+	if _, err := cluster.Set([]byte(manifests)); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range sessions(&cluster, time.Date(2026, 1, 1, 0, 15, 1, 0, time.UTC)) {
+		want := []string{"the Lease of the node's daemon has expired, and with it the node's last report, of " +
+			"2026-01-01T00:00:00Z",
+			"container node of Pod ovn-kubernetes/node-x2x8z on node n2 is not ready (CrashLoopBackOff)", ""}[i]
+		if s.Unknown != want {
+			t.Errorf("node %s: unknown because %q, want %q", s.Node, s.Unknown, want)
+		}
+	}
+}
+
 func TestOutdatedSessionsNameCommandAgainstEdit(t *testing.T) {
 	var cluster objects.Objects
 	manifests := `---

@@ -18,8 +18,8 @@ import (
 // addPeer adds a BGPPeer. A node that may be dead is a finding of its own, and no fault of the router.
 func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
 	is := PeerOverview{Name: p.Name, Address: cmp.Or(string(p.Spec.PeerAddress), p.Spec.Interface), ASN: p.Spec.PeerASN}
-	dead, draining, down := v.countSessions(&is, keepers)
-	onlyDead := len(dead) > 0 && !down
+	dead, unknown, draining, down := v.countSessions(&is, keepers)
+	onlyDead := len(dead)+len(unknown) > 0 && !down
 	is.State, is.Reason = v.judge("BGPPeer", p.Name, p.Status.Conditions, acceptedAndReady(),
 		func(f Finding) (Finding, bool) {
 			v.blameFault(&f, p.Name, keepers)
@@ -36,6 +36,9 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
 	if len(dead) > 0 {
 		because = append(because, "node "+joined(dead)+" may be dead")
 	}
+	if len(unknown) > 0 {
+		because = append(because, "sessions of node "+joined(unknown)+" are not known")
+	}
 	if len(draining) > 0 {
 		because = append(because, "node "+joined(draining)+" drains")
 	}
@@ -45,8 +48,8 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
 }
 
 // countSessions counts the sessions that nodes must have with a peer: the keepers, and the nodes that report one. A
-// node that drains closes its session. down is set if a node lacks its session that neither drains nor may be dead.
-func (v *overview) countSessions(is *PeerOverview, keepers []string) (dead, draining []string, down bool) {
+// node that drains closes its session. Those of unknown are not known. down is set if another node lacks its session.
+func (v *overview) countSessions(is *PeerOverview, keepers []string) (dead, unknown, draining []string, down bool) {
 	nodes := slices.Clone(keepers)
 	for node, sessions := range v.world.Sessions {
 		if _, reports := sessions[is.Name]; reports {
@@ -65,13 +68,15 @@ func (v *overview) countSessions(is *PeerOverview, keepers []string) (dead, drai
 		switch s := v.world.Sessions[name][is.Name]; {
 		case v.maybeDead(name) != "":
 			dead = append(dead, name)
+		case reported != nil && v.unknownSessions(name) != "":
+			unknown = append(unknown, name)
 		case s.Established && (reported == nil || reported.Status.StopTime == nil):
 			is.Established++
 		default:
 			down = true
 		}
 	}
-	return dead, draining, down
+	return dead, unknown, draining, down
 }
 
 // blameFault lets a finding about the sessions of a peer name the fault that explains the session it is about, as

@@ -3,13 +3,13 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -94,7 +94,7 @@ func (p *path) unanswered(node string) string {
 	if !fault.Unanswered {
 		return ""
 	}
-	if t := LastReport(p.objects, node); t != nil && p.Now.Sub(t.Time) < freshReport {
+	if t := p.objects.LastReport(node); t != nil && p.Now.Sub(t.Time) < freshReport {
 		return ""
 	}
 	return fault.Why + ": the node or its network may be dead" + p.sinceLastReport(node)
@@ -103,48 +103,33 @@ func (p *path) unanswered(node string) string {
 // sinceLastReport returns a clause about the age of the last report of a node that does not answer other gateways. It
 // is empty for other nodes, and if the age is not known.
 func (p *path) sinceLastReport(node string) string {
-	t := LastReport(p.objects, node)
+	t := p.objects.LastReport(node)
 	if t == nil || !p.layout.TunnelsDown[node].Unanswered {
 		return ""
 	}
 	return fmt.Sprintf("; its last report is %s old", duration.HumanDuration(max(p.Now.Sub(t.Time), 0)))
 }
 
-// Unanswered returns the nodes that may be dead although their kubelets still count as reporting, and why.
-func Unanswered(o *objects.Objects, now time.Time) map[string]string {
+// UnknownSessions returns the nodes whose BGP sessions are not known, and why. What they reported last may be out of
+// date.
+func UnknownSessions(o *objects.Objects, now time.Time) map[string]string {
 	p, nodes := clusterPath(o, Question{Now: now}), map[string]string{}
-	for name := range p.layout.TunnelsDown {
-		if why := p.unanswered(name); why != "" {
-			nodes[name] = why
+	for _, n := range o.NodeStatuses {
+		if why := p.unknownSessions(n.Name); why != "" {
+			nodes[n.Name] = why
 		}
 	}
 	return nodes
 }
 
-// LastReport returns when a node showed last that its reports are current; nil if that is not known. It renewed its
-// Lease, which a node without a guard and an agent does not have, or changed its BGPNodeStatus, whose condition Ready
-// the leader sets to Unknown.
-func LastReport(o *objects.Objects, node string) *metav1.Time {
-	var times []*metav1.Time
-	if l := objects.Named(o.Leases, node); l != nil && l.Spec.RenewTime != nil {
-		times = append(times, &metav1.Time{Time: l.Spec.RenewTime.Time})
+// unknownSessions returns why the sessions of a node are not known. It is empty if they are, and if its kubelet no
+// longer reports, which the conditions of its BGPNodeStatus show.
+func (p *path) unknownSessions(node string) string {
+	if why := cmp.Or(p.unanswered(node), p.objects.ReportExpired(node, p.Now)); why != "" {
+		return why
 	}
-	if n := objects.Named(o.NodeStatuses, node); n != nil {
-		times = append(times, n.Status.StopTime)
-		for _, c := range n.Status.Conditions {
-			if c.Status != metav1.ConditionUnknown {
-				times = append(times, &c.LastTransitionTime)
-			}
-		}
-		for _, s := range n.Status.Sessions {
-			times = append(times, s.Since, s.LastErrorTime)
-		}
+	if s := p.stoppedDaemon(node); s != nil {
+		return s.String()
 	}
-	var last *metav1.Time
-	for _, t := range times {
-		if !t.IsZero() && (last == nil || last.Before(t)) {
-			last = t
-		}
-	}
-	return last
+	return ""
 }

@@ -38,7 +38,7 @@ func TestAgeOfReports(t *testing.T) {
 	} {
 		n := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: c.status}
 		cluster := objects.Objects{Leases: c.leases, NodeStatuses: []*v1alpha1.BGPNodeStatus{n}}
-		if got := LastReport(&cluster, n.Name); !got.Equal(c.want) {
+		if got := cluster.LastReport(n.Name); !got.Equal(c.want) {
 			t.Errorf("%s: reported at %v, want %v", name, got, c.want)
 		}
 	}

@@ -23,15 +23,15 @@ type speaker struct {
 }
 
 // routing returns the figure of BGP: addresses that the same nodes advertise, the nodes, of which those with equal
-// sessions and addresses share a box, and the peers. Sessions of nodes that may be dead do not count as established.
-func routing(o *objects.Objects, routes []explain.Route, maybeDead map[string]string) figure {
+// sessions and addresses share a box, and the peers. Sessions that are unknown, by node, do not count as established.
+func routing(o *objects.Objects, routes []explain.Route, unknown map[string]string) figure {
 	f := figure{title: "BGP"}
 	speakers := map[string]*speaker{}
 	for _, n := range o.NodeStatuses {
 		s := &speaker{name: n.Name, sessions: map[string]bool{}}
 		for i := range n.Status.Sessions {
 			s.sessions[n.Status.Sessions[i].Peer] = n.Status.Sessions[i].State == v1alpha1.BGPEstablished &&
-				n.Status.StopTime == nil && maybeDead[n.Name] == ""
+				n.Status.StopTime == nil && unknown[n.Name] == ""
 		}
 		speakers[n.Name] = s
 	}

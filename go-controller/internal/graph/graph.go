@@ -27,7 +27,7 @@ func Render(o *objects.Objects, now time.Time) string {
 		p.drawFigure(figure{title: "There is no L2Domain."})
 	}
 	if hasBGP(o) {
-		p.drawFigure(routing(o, explain.Routes(o, now), explain.Unanswered(o, now)))
+		p.drawFigure(routing(o, explain.Routes(o, now), explain.UnknownSessions(o, now)))
 	}
 	p.legend()
 	const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`

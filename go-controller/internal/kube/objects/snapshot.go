@@ -261,6 +261,10 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 			for peer := range sessions {
 				sessions[peer] = world.PeerSession{Unknown: true, Problem: c.Message}
 			}
+		} else if why := o.ReportExpired(s.Name, w.Now); why != "" {
+			for peer := range sessions {
+				sessions[peer] = world.PeerSession{Unknown: true, Problem: why}
+			}
 		}
 		w.Sessions[s.Name] = sessions
 	}
