@@ -46,6 +46,8 @@ func (p *path) addService() bool {
 			"the Service must be created again", *s.Spec.LoadBalancerClass),
 			p.kubectl("get service %s -o yaml", s.Name)+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
 				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
+	case p.allocated == nil && p.mayAwaitOVN():
+		p.add(p.awaitsOVN())
 	case p.allocated == nil:
 		why := ": is one running, and does it serve Services without a class (--require-load-balancer-class)?"
 		if ControllerSilent(p.objects, p.Now) != "" {

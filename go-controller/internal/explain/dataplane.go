@@ -98,6 +98,9 @@ func (p *path) programmed(object string) Link {
 		// OVN had the rows before the addresses were in the status. The condition has the first fault only, so it does not
 		// show what is wrong with these addresses besides what their own objects show.
 		link.State, link.Reason, link.Message = Warning, p.announced.Reason, aboutOther+p.announced.Message
+	case p.mayLackRows:
+		link.State, link.Reason = Unknown, v1alpha1.ReasonProgramming
+		link.Message = "whether OVN has the rows of shards that no gateway has claimed is not known"
 	case p.announced.Status == metav1.ConditionTrue || slices.Contains(later, p.announced.Reason):
 		link.State, link.Message = OK, "programmed"
 		if p.service.ConnectionsMayEnd && !p.service.SessionAffinity && !p.world.Cluster.OpenShiftSDN {

@@ -136,7 +136,9 @@ type path struct {
 	layer2 bool
 	// byDomain are the addresses that L2Domains announce.
 	byDomain []netip.Addr
-	links    []Link
+	// mayLackRows is set if no gateway has claimed a shard, and OVN may be why.
+	mayLackRows bool
+	links       []Link
 	// remarks are Notes about what may be right or wrong.
 	remarks []string
 }

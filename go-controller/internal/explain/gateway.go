@@ -175,10 +175,24 @@ func (p *path) addNoActive(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) {
 			return
 		}
 	}
+	p.mayLackRows = true
 	_, command, _ := p.mendChange("", true)
 	p.broken(LinkGateway, d.Name, v1alpha1.ReasonNoActiveGateway, fmt.Sprintf("no gateway has claimed shard %d, "+
 		"although no guard of %s reports a fault: ovn-northd may not have translated its rows", s.Index, joined(s.Gateways)),
 		command)
+}
+
+// whyUnclaimed returns the command about a shard that no gateway has claimed, and what may be why.
+func (p *path) whyUnclaimed(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) (command, why string) {
+	faulty := func(name string) bool { return p.fault(name, d.Spec.PhysicalNetwork).Message != "" }
+	if p.hasAgents() || p.world.Cluster.OpenShiftSDN || slices.ContainsFunc(s.Gateways, faulty) {
+		return describe(d), ""
+	}
+	_, command, stopped := p.mendChange("", true)
+	if stopped != nil {
+		return command, ": " + stopped.String()
+	}
+	return command, ": ovn-northd may not have translated its rows"
 }
 
 func excluded(d *v1alpha1.L2Domain, node string) *v1alpha1.ExcludedNode {

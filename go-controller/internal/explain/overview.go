@@ -225,9 +225,10 @@ func (v *overview) addDomain(d *v1alpha1.L2Domain) {
 	}
 	for _, s := range d.Status.Shards {
 		if s.Active == "" && !v.announces(world.ShardID{Domain: d.Name, Index: int(s.Index)}) {
-			add(Finding{State: Broken, Reason: v1alpha1.ReasonNoActiveGateway, Command: describe(d),
+			command, why := v.whyUnclaimed(d, &s)
+			add(Finding{State: Broken, Reason: v1alpha1.ReasonNoActiveGateway, Command: command,
 				Message: fmt.Sprintf("no gateway has claimed shard %d, which has %s", s.Index,
-					world.Count(int(s.Addresses), "address"))})
+					world.Count(int(s.Addresses), "address")) + why})
 		}
 	}
 	v.out.Domains = append(v.out.Domains, is)
