@@ -121,19 +121,22 @@ func compareUnfollowed(before, after []*corev1.Service) []ObjectEdit {
 		case old == s || s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 			continue
 		case old == nil:
-			list = append(list, ObjectEdit{Object: "Service " + s.Namespace + "/" + s.Name, Action: Created})
+			list = append(list, ObjectEdit{Object: serviceObject(s.Namespace, s.Name), Action: Created})
 			continue
 		}
 		if changed := manifest.Changed(of(old), of(s)); len(changed) > 0 {
-			list = append(list, ObjectEdit{Object: "Service " + s.Namespace + "/" + s.Name, Action: Updated, Fields: changed})
+			list = append(list, ObjectEdit{Object: serviceObject(s.Namespace, s.Name), Action: Updated, Fields: changed})
 		}
 	}
 	for key := range was {
-		list = append(list, ObjectEdit{Object: "Service " + key.String(), Action: Deleted})
+		list = append(list, ObjectEdit{Object: serviceObject(key.Namespace, key.Name), Action: Deleted})
 	}
 	slices.SortFunc(list, func(a, b ObjectEdit) int { return cmp.Compare(a.Object, b.Object) })
 	return list
 }
+
+// serviceObject names a Service in an ObjectEdit.
+func serviceObject(namespace, name string) string { return "Service " + namespace + "/" + name }
 
 // otherClasses returns notes about Services that become ones of type LoadBalancer with a class that is not served.
 // served are those that are.

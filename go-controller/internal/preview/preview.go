@@ -30,7 +30,7 @@ type Changes struct {
 	Objects  []ObjectEdit    `json:"objects,omitempty"`
 	Domains  []DomainChange  `json:"domains,omitempty"`
 	Services []ServiceChange `json:"services,omitempty"`
-	// Unchanged is the number of the other Services.
+	// Unchanged is the number of the other Services, without those that the edit changes otherwise (Objects).
 	Unchanged int             `json:"unchangedServices"`
 	Shards    []ShardChange   `json:"shards,omitempty"`
 	Sessions  []SessionChange `json:"sessions,omitempty"`
@@ -200,6 +200,10 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		}
 	}
 	slices.SortFunc(services, func(a, b *world.Service) int { return a.Key.Compare(b.Key) })
+	unfollowed, edited := compareUnfollowed(before.Services, after.Services), map[string]bool{}
+	for _, e := range unfollowed {
+		edited[e.Object] = true
+	}
 	moved := map[movement]int{}
 	for _, s := range services {
 		announced := was.announcements(old[s.Key])
@@ -220,14 +224,14 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 			}
 		}
 		change := compareService(was, is, s, announced, becomes)
-		if len(change.Messages) == 0 {
+		switch {
+		case len(change.Messages) > 0:
+			c.Services = append(c.Services, change)
+		case !edited[serviceObject(s.Key.Namespace, s.Key.Name)]:
 			c.Unchanged++
-			continue
 		}
-		c.Services = append(c.Services, change)
 	}
 	c.Objects, c.Domains = compareObjects(before, after), compareDomains(moved)
-	unfollowed := compareUnfollowed(before.Services, after.Services)
 	c.Objects = append(c.Objects, unfollowed...)
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
