@@ -188,6 +188,11 @@ func (o *drainOptions) show(c *cli.Context, before, after *objects.Objects, node
 		fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+node+" are reset, "+
 			"because other nodes do not know them, unless the BGPAdvertisement has nextHop: Gateway.", 0, columns()))
 	}
+	if n := objects.Named(before.Nodes, node); n != nil && n.Annotations[v1alpha1.AnnotationDrain] == "" {
+		if stays := throughHost(before, n); stays != "" {
+			fmt.Fprintln(c.App.Writer, explain.Wrap(stays, 0, columns()))
+		}
+	}
 	if o.force {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -53,5 +54,25 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 		if left, stays := remaining(&c.cluster, "n1", now); left != c.left || stays != c.stays {
 			t.Errorf("%s: %q, %t; want %q, %t", name, left, stays, c.left, c.stays)
 		}
+	}
+}
+
+// The host of an EgressService is the node with its label, and only Services that exist are named.
+func TestDrainNamesEgressServices(t *testing.T) {
+	service := func(namespace, name string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	}
+	cluster := objects.Objects{Services: []*corev1.Service{service("shop", "mail"), service("shop", "web")}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
+		Labels: map[string]string{egressLabel + "shop-web": "", egressLabel + "shop-gone": ""}}}
+	const want = "Connections that pods open from the address of 1 Service go through node n1 (EgressService: shop/web), " +
+		"and do not move: they end when it stops. Set spec.nodeSelector of the EgressService before, so that OVN-Kubernetes " +
+		"selects another node."
+	if got := throughHost(&cluster, n); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := throughHost(&cluster, &corev1.Node{}); got != "" {
+		t.Errorf("a node that is no host: %q", got)
 	}
 }
