@@ -220,7 +220,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 // gateways, of which the link to the dataplane says so, and if the controller knows more.
 func (p *path) stoppedAgent(node string) *stopped {
 	n := objects.Named(p.objects.Nodes, node)
-	if n == nil || !p.layer2 || !p.hasAgents() || p.lags(p.announced) || p.objects.Node(n, p.Now).Agent == nil ||
+	if n == nil || !p.layer2 || !p.hasAgents() || lags(p.announced) || p.objects.Node(n, p.Now).Agent == nil ||
 		slices.ContainsFunc(p.gateways(), func(g *world.Node) bool { return g.Name == node }) {
 		return nil
 	}

@@ -5,27 +5,24 @@ package explain
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // lags reports whether a condition Announced shows that zones of endpoints have not applied the Service: only the
-// controller knows which version of it they have. Other causes of the reason are found before.
-func (p *path) lags(announced *metav1.Condition) bool {
-	return p.hasAgents() && len(p.layout.TunnelsDown) == 0 && announced != nil &&
-		announced.Status == metav1.ConditionTrue && announced.Reason == v1alpha1.ReasonPartlyUsable
+// controller knows which version of it they have.
+func lags(announced *metav1.Condition) bool {
+	return announced != nil && announced.Reason == v1alpha1.ReasonZoneLagging
 }
 
 // addLagging records that zones of endpoints have not applied the Service. A zone that says why has its own remedy.
 func (p *path) addLagging(link *Link, nodes map[string]bool) {
-	if !p.lags(p.announced) {
+	if !lags(p.announced) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -37,15 +34,8 @@ func (p *path) addLagging(link *Link, nodes map[string]bool) {
 			return
 		}
 	}
-	// A question about one family does not show that the other one has no endpoint, which has the same reason.
-	idle := slices.ContainsFunc(p.addrs(), func(a netip.Addr) bool {
-		for range plan.Endpoints(p.service, world.FamilyOf(a)) {
-			return false
-		}
-		return true
-	})
-	if link.State == OK && !idle {
-		link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonPartlyUsable, p.ownPods("")
+	if link.State == OK {
+		link.State, link.Reason, link.Command = Warning, v1alpha1.ReasonZoneLagging, p.ownPods("")
 		link.Message += "; " + p.announced.Message
 	}
 }

@@ -43,7 +43,7 @@ func (v *overview) addServices() {
 			c, state = w, Warning
 		}
 		if announced := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced); c == nil &&
-			v.lags(announced) {
+			lags(announced) {
 			c, state = announced, Warning
 		}
 		if c == nil {

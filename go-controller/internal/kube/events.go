@@ -69,7 +69,8 @@ func (e *Events) service(before, after *corev1.Service) {
 			continue // only the connection to the databases was restored
 		}
 		if was == nil || was.Status != is.Status || (t.to == metav1.ConditionFalse && was.Reason != is.Reason) ||
-			was.Reason == v1alpha1.ReasonPartlyUsable && is.Reason == v1alpha1.ReasonAnnounced {
+			(was.Reason == v1alpha1.ReasonPartlyUsable || was.Reason == v1alpha1.ReasonZoneLagging) &&
+				is.Reason == v1alpha1.ReasonAnnounced {
 			e.transition(event{about, t.kind, t.reason, is.Message}, is)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // the reason and message if gateways reach all of its endpoints: they may reach some only, or none.
 func (v *Builder) reachabilityVerdict(p *plan.Service, reason, message string) *status.Verdict {
 	if lagging := v.lagging(p.Key); lagging != "" {
-		reason, message = v1alpha1.ReasonPartlyUsable, message+"; "+lagging
+		reason, message = v1alpha1.ReasonZoneLagging, message+"; "+lagging
 	}
 	switch beyond, all := v.beyondTunnels(p); {
 	case all:

@@ -113,6 +113,9 @@ const (
 	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement selects the pool. For an address that is in no pool:
 	// no L2Domain has a subnet with it, and no BGPAdvertisement selects all pools.
 	ReasonNoDomain = "NoDomain"
+	// ReasonZoneLagging (Announced=True): with interconnect, the zone of a node with endpoints has not applied the latest
+	// change.
+	ReasonZoneLagging = "ZoneLagging"
 	// ReasonDomainNotReady (False): the L2Domain is not accepted. As a reason of ConditionAllocated: no gateway of the
 	// L2Domain can serve a new address yet.
 	ReasonDomainNotReady = "DomainNotReady"
@@ -208,8 +211,8 @@ const (
 	// survived.
 	ReasonTooFewGateways = "TooFewGateways"
 	// ReasonPartlyUsable (Accepted=True, Ready=True): the object works, except for what the message names. Also a reason
-	// of Services (Announced=True): the addresses of one family have no usable endpoint, gateways do not reach some
-	// endpoints because OVN's tunnels of a node are down, or the zone of their node has not applied the latest change.
+	// of Services (Announced=True): the addresses of one family have no usable endpoint, or gateways do not reach some
+	// endpoints because OVN's tunnels of a node are down.
 	ReasonPartlyUsable = "PartlyUsable"
 	// ReasonDraining (Ready=False), on BGPNodeStatuses: the node is draining: its routes are withdrawn, then its
 	// sessions are closed.
