@@ -67,7 +67,7 @@ func (p *path) undrain(name string) string {
 func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 	switch out.Reason {
 	case v1alpha1.ExcludedNotAttached:
-		if !strings.Contains(out.Message, "ovn-bridge-mappings") { // OpenShift SDN has none.
+		if p.world.Cluster.OpenShiftSDN {
 			return printable.Command("kubectl edit l2domain %s   # spec.subnets: those of an interface of node %s", d.Name,
 				out.Name)
 		}
