@@ -141,9 +141,7 @@ func TestConflictOnAnAnnouncedAddress(t *testing.T) {
 
 // An address that waits for its probe is not announced: a report that it is does not withhold it.
 func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.w.AnnouncedReports = map[string]map[netip.Addr]world.Conflict{first: {

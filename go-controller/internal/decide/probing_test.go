@@ -36,6 +36,13 @@ func newWatched(t *testing.T, guards int, services ...*world.Service) *watched {
 	return s
 }
 
+// newProbed returns a Service whose address the guard of the first gateway is to probe, and that gateway. Nothing has
+// been decided yet.
+func newProbed(t *testing.T) (s *watched, first string) {
+	s = newWatched(t, 3, worldtest.Service(web, 1))
+	return s, firstGateway(new(State).Decide(worldtest.Small(5)))
+}
+
 // expect runs a pass some time later, and compares the plans for OVN and the probe requests for guards.
 func (w *watched) expect(when string, later time.Duration, planned bool,
 	probes map[string][]world.ProbeRequest) *Decision {
@@ -94,8 +101,7 @@ func TestNoProbesWithoutGuards(t *testing.T) {
 }
 
 func TestNewAddressWaitsForProbe(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	if got, want := s.m.probing.end(), s.now.Add(probeTimeout); !got.Equal(want) {
 		t.Errorf("the next pass is at %s, want %s", got, want)
@@ -116,9 +122,7 @@ func TestNewAddressWaitsForProbe(t *testing.T) {
 }
 
 func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
+	s, first := newProbed(t)
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("it was announced before we came", 0, true, nil)
 	s.w.Cluster.ModeSetting.Mode = world.BGPOnly
@@ -139,8 +143,7 @@ func TestAddressIsProbedAgainAfterAbsence(t *testing.T) {
 }
 
 func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	s.report(first, s.probe(first), conflictingMAC)
 	s.w.Probed = map[string][]string{first: {s.probe(first)}}
@@ -169,9 +172,7 @@ func TestContestedAddressWaitsUntilNoAnswer(t *testing.T) {
 
 // An announced address stays announced, regardless of what any node reports.
 func TestConflictReportKeepsAnnouncedAddress(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
+	s, first := newProbed(t)
 	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
 	s.expect("announced before we came", 0, true, nil)
 	for _, node := range []string{first, "n1", "n2", "n3", "gone"} {
@@ -212,9 +213,7 @@ func TestOnlyProbedNodeAnswersItsProbe(t *testing.T) {
 
 // A valid reply that arrives too late causes a warning as long as it is reported, and withdraws nothing.
 func TestLateAnswerEmitsWarning(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
 	s.expect("a guard that hangs", probeTimeout, true, nil)
@@ -256,9 +255,7 @@ func TestLateAnswerEmitsWarning(t *testing.T) {
 // A host that answers now and then after an address is announced, each time from another MAC address, costs one change
 // of the Service's verdict.
 func TestLateAnswersThatComeAndGo(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	probe := s.probe(first)
 	s.expect("a guard that hangs", probeTimeout, true, nil)
@@ -284,10 +281,8 @@ func TestLateAnswersThatComeAndGo(t *testing.T) {
 // database shows both.
 func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 	withheld, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
-	s := newWatched(t, 3, worldtest.Service(web, 1))
+	s, first := newProbed(t)
 	s.w.Pools[0].ExternalIPs = true
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
 	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{withheld}, true
 	s.w.Services[0].ExternalIPs = []netip.Addr{external}
 	s.w.Announced = map[netip.Addr]bool{external: true}
@@ -305,10 +300,8 @@ func TestAnnouncedAddressesAreNotProbed(t *testing.T) {
 // one, is announced. It waits, and remembers that the address was contested when its status no longer shows it.
 func TestAddressesWaitForTheDatabase(t *testing.T) {
 	withheld, external := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.104")
-	s := newWatched(t, 3, worldtest.Service(web, 1))
+	s, first := newProbed(t)
 	s.w.Pools[0].ExternalIPs = true
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
-	s.m = State{}
 	s.w.Services[0].Assigned, s.w.Services[0].Contested = []netip.Addr{withheld}, true
 	s.w.Services[0].ExternalIPs, s.w.Services[0].HeldExternalIPs = []netip.Addr{external}, []netip.Addr{external}
 	s.w.Announced = nil
@@ -335,8 +328,7 @@ func TestAddressesWaitForTheDatabase(t *testing.T) {
 
 // Our own gateway may still answer for the Service that previously had the address.
 func TestOwnAnswerIsNoConflict(t *testing.T) {
-	s := newWatched(t, 3, worldtest.Service(web, 1))
-	first := firstGateway(s.m.Decide(worldtest.Small(5)))
+	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
 	own := world.ShardID{Domain: "lan"}.SegmentMAC(s.w.Cluster.ID)
 	if got := s.m.probing.probes(s.now)[first][0].Own; got != own {
