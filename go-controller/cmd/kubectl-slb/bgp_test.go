@@ -15,6 +15,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -232,12 +233,7 @@ status:
 
 func TestOutdatedSessionsNameCommandAgainstEdit(t *testing.T) {
 	var cluster objects.Objects
-	manifests := `---
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPPeer
-metadata: {name: tor}
-spec: {myASN: 64599, peerASN: 64513, peerAddress: 172.18.0.1}
----
+	manifests := golden.Peer("tor", "172.18.0.1") + `---
 apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: BGPNodeStatus
 metadata: {name: n1}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/golden"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -19,16 +20,6 @@ apiVersion: slb.k8s.ovn.org/v1alpha1
 kind: IPAddressPool
 metadata: {name: public, creationTimestamp: "2026-01-01T00:00:00Z"}
 spec: {addresses: [10.50.0.100-10.50.0.109], externalIPs: true}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPPeer
-metadata: {name: tor}
-spec: {myASN: 64512, peerASN: 64513, peerAddress: 172.18.0.1}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPAdvertisement
-metadata: {name: public}
-spec: {ipAddressPools: [public], peers: [tor]}
 ---
 apiVersion: v1
 kind: Service
@@ -45,19 +36,27 @@ status:
   - {type: slb.k8s.ovn.org/ExternalIPs, status: "True", reason: Allocated, message: "10.50.0.109"}
 `
 
-// Routes are those that nodes advertise: not the addresses of other controllers, and the external IPs that a Service
-// holds.
-func TestRoutesAreThoseOfNodes(t *testing.T) {
+// advertising returns a cluster with other, whose pool is advertised to a BGPPeer, and with more objects.
+func advertising(t *testing.T, more string) *objects.Objects {
+	t.Helper()
 	base, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &objects.Objects{}
-	for _, documents := range [][]byte{base, []byte(other)} {
-		if _, err := o.Set(documents); err != nil {
+	routers := golden.Peer("tor", "172.18.0.1") + golden.Advertisement("public")
+	for _, documents := range []string{string(base), other, routers + more} {
+		if _, err := o.Set([]byte(documents)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return o
+}
+
+// Routes are those that nodes advertise: not the addresses of other controllers, and the external IPs that a Service
+// holds.
+func TestRoutesAreThoseOfNodes(t *testing.T) {
+	o := advertising(t, "")
 	var got []string
 	for _, r := range Routes(o, time.Unix(1767225700, 0)) {
 		got = append(got, fmt.Sprintf("%s %s %s", r.Address, r.Service, r.Idle))
@@ -75,10 +74,6 @@ func TestRoutesAreThoseOfNodes(t *testing.T) {
 
 // The next hops of a route are the addresses of the nodes whose sessions carry it.
 func TestRoutesHaveNextHops(t *testing.T) {
-	base, err := os.ReadFile("testdata/base.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const sessions = `
 ---
 apiVersion: slb.k8s.ovn.org/v1alpha1
@@ -91,12 +86,7 @@ kind: BGPNodeStatus
 metadata: {name: n3}
 status: {sessions: [{peer: tor, peerAddress: 172.18.0.1, state: Established}]}
 `
-	o := &objects.Objects{}
-	for _, documents := range [][]byte{base, []byte(other + sessions)} {
-		if _, err := o.Set(documents); err != nil {
-			t.Fatal(err)
-		}
-	}
+	o := advertising(t, sessions)
 	for _, r := range Routes(o, time.Unix(1767225700, 0)) {
 		if got := strings.Join(r.NextHops, " "); got != "172.18.0.11 172.18.0.13" {
 			t.Errorf("%s: next hops %q", r.Address, got)

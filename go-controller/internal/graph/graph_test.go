@@ -120,22 +120,10 @@ func TestRender(t *testing.T) {
 	}
 }
 
-const routers = `---
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPPeer
-metadata: {name: tor}
-spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPPeer
-metadata: {name: spine}
-spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.2}
----
-apiVersion: slb.k8s.ovn.org/v1alpha1
-kind: BGPAdvertisement
-metadata: {name: all}
-spec: {ipAddressPools: [public]}
-`
+// routers returns two BGPPeers, and the BGPAdvertisement of the pool to them.
+func routers() string {
+	return golden.Peer("tor", "10.50.0.1") + golden.Peer("spine", "10.50.0.2") + golden.Advertisement("public")
+}
 
 func node(name, spine string) string {
 	return fmt.Sprintf(`---
@@ -166,7 +154,7 @@ addressType: IPv4
 ports: [{port: 80, protocol: TCP}]
 endpoints: [{addresses: [10.244.0.5], nodeName: n1, conditions: {ready: true}}]
 `
-	text := cluster + routers + endpoints
+	text := cluster + routers() + endpoints
 	for _, name := range []string{"n1", "n2", "n3", "n4"} {
 		text += node(name, "Established")
 	}
@@ -188,7 +176,7 @@ endpoints: [{addresses: [10.244.0.5], nodeName: n1, conditions: {ready: true}}]
 // Long lists and texts are cut.
 func TestRenderLarge(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(strings.Replace(cluster, "10.50.0.109", "10.50.0.250", 1) + routers + node("n1", "Established"))
+	b.WriteString(strings.Replace(cluster, "10.50.0.109", "10.50.0.250", 1) + routers() + node("n1", "Established"))
 	for i := range 90 {
 		fmt.Fprintf(&b, `---
 apiVersion: v1
