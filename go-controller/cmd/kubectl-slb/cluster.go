@@ -186,12 +186,17 @@ func (o *output) validate() error {
 	return fmt.Errorf("--output %q: want one of %v", o.format, o.formats)
 }
 
-// oneArgument returns the only argument of a command.
-func oneArgument(c *cli.Context, what string) (string, error) {
-	if c.NArg() != 1 || c.Args().First() == "" {
-		return "", fmt.Errorf("%s: want one argument, %s, have %d", c.Command.Name, what, c.NArg())
+// withArgument returns the action of a command with one argument.
+func withArgument(what string, validate func() error, run func(*cli.Context, string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := validate(); err != nil {
+			return err
+		}
+		if c.NArg() != 1 || c.Args().First() == "" {
+			return fmt.Errorf("%s: want one argument, %s, have %d", c.Command.Name, what, c.NArg())
+		}
+		return run(c, c.Args().First())
 	}
-	return c.Args().First(), nil
 }
 
 // noArguments returns an error if a command has arguments.

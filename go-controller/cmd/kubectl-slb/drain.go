@@ -73,16 +73,7 @@ Examples:
 			&cli.BoolFlag{Name: "wait", Destination: &o.wait, Value: true,
 				Usage: "wait until the node is active for no shard and advertises no route by BGP"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: 2 * time.Minute, Usage: "`DURATION` to wait at most"}),
-		Action: func(c *cli.Context) error {
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			name, err := oneArgument(c, "NODE")
-			if err != nil {
-				return err
-			}
-			return o.drain(c, name)
-		},
+		Action: withArgument("NODE", o.Validate, o.drain),
 	}
 }
 
@@ -99,16 +90,7 @@ Examples:
   kubectl slb undrain n1`,
 		Flags: append(append(o.clusterFlags(), o.output.flags(formatWide)...),
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"}),
-		Action: func(c *cli.Context) error {
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			name, err := oneArgument(c, "NODE")
-			if err != nil {
-				return err
-			}
-			return o.undrain(c, name)
-		},
+		Action: withArgument("NODE", o.Validate, o.undrain),
 	}
 }
 

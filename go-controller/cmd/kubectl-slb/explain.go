@@ -53,14 +53,7 @@ Examples:
 				"admitted, and answers for its IP family"},
 			&cli.BoolFlag{Name: "probe", Destination: &o.probe, Usage: "open a TCP connection from this machine to each " +
 				"address and port, and say what was observed"}),
-		Action: func(c *cli.Context) error {
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			name, err := oneArgument(c, "SERVICE or ADDRESS")
-			if err != nil {
-				return err
-			}
+		Action: withArgument("SERVICE or ADDRESS", o.Validate, func(c *cli.Context, name string) error {
 			address, err := addressArgument(name)
 			switch {
 			case err != nil:
@@ -69,7 +62,7 @@ Examples:
 				return o.runAddress(c, address)
 			}
 			return o.run(c, name)
-		},
+		}),
 	}
 }
 

@@ -66,16 +66,7 @@ Examples:
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "show what would move, and change nothing"},
 			&cli.DurationFlag{Name: "timeout", Destination: &o.timeout, Value: time.Minute,
 				Usage: "`DURATION` to wait at most; then the request is withdrawn"}),
-		Action: func(c *cli.Context) error {
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			name, err := oneArgument(c, "SERVICE")
-			if err != nil {
-				return err
-			}
-			return o.run(c, name)
-		},
+		Action: withArgument("SERVICE", o.Validate, o.run),
 	}
 }
 
