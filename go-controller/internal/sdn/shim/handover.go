@@ -269,7 +269,7 @@ func (h *handover) acknowledged(ctx context.Context, node, version string) (map[
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		failed, err := acknowledges(ctx, at, version)
+		failed, err := h.prober.dial.acknowledges(ctx, at, version)
 		if ctx.Err() != nil {
 			return // the same error, whichever is first
 		}

@@ -61,13 +61,21 @@ func shortened(text string) string {
 	return convert.Truncate(strings.ToValidUTF8(text, ""), maxText)
 }
 
+// dialer connects to agents.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialTCP is the dialer of all but tests.
+func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, network, address)
+}
+
 // ask sends a health check to an agent on a new connection. An existing connection would not detect that a different
 // process now has the address.
-func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
+func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	closed := make(chan struct{}, 1)
-	client, conn, err := dial(at, maxHeaders, closed)
+	client, conn, err := d.client(at, maxHeaders, closed)
 	if err != nil {
 		return silent, err.Error()
 	}
@@ -90,8 +98,8 @@ func ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 }
 
 // acknowledges waits until an agent has applied a version of its Node. It returns the errors of the agent by address.
-func acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
-	client, conn, err := dial(at, revision.MaxHeaders, make(chan struct{}, 1))
+func (d dialer) acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
+	client, conn, err := d.client(at, revision.MaxHeaders, make(chan struct{}, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +146,11 @@ func failedAddresses(text string) (map[netip.Addr]string, error) {
 	return failed, nil
 }
 
-// dial returns a client for an agent, which takes headers up to a size. It sends to closed if the node refuses the
+// client returns a client for an agent, which takes headers up to a size. It sends to closed if the node refuses the
 // connection.
-func dial(at netip.AddrPort, headers uint32, closed chan<- struct{}) (healthpb.HealthClient, *grpc.ClientConn, error) {
+func (d dialer) client(
+	at netip.AddrPort, headers uint32, closed chan<- struct{},
+) (healthpb.HealthClient, *grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+at.String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
@@ -148,7 +158,7 @@ func dial(at netip.AddrPort, headers uint32, closed chan<- struct{}) (healthpb.H
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", address)
+			conn, err := d(ctx, "tcp", address)
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				select {
 				case closed <- struct{}{}:

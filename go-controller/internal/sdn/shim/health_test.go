@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
@@ -13,7 +14,9 @@ import (
 )
 
 // What an agent answers becomes part of conditions and Events. Its length is limited, even if the agent is not ours.
-func TestTextOfAgentIsLimited(t *testing.T) {
+func TestTextOfAgentIsLimited(t *testing.T) { synctest.Test(t, testTextOfAgentIsLimited) }
+
+func testTextOfAgentIsLimited(t *testing.T) {
 	const most = 256
 	long := strings.Repeat("ä", 1_000)
 	limited := func(what, got, want string) {
@@ -22,13 +25,14 @@ func TestTextOfAgentIsLimited(t *testing.T) {
 			t.Errorf("%s: %d bytes %.300q, want %q and at most %d", what, len(got), got, want, most)
 		}
 	}
-	a := startAgent(t)
+	n := newNetwork()
+	a, dial := startAgent(t, n), dialer(n.dial)
 	// The first rune begins at an odd byte, so that a rune begins before the limit and ends after it.
 	for _, text := range []string{"x" + long, "x" + strings.Repeat("\xff", 500)} {
 		a.unfit = status.Error(codes.FailedPrecondition, text)
 		pulse, why := silent, ""
 		for pulse == silent { // the machine may be too busy for an answer in time
-			pulse, why = ask(t.Context(), a.at)
+			pulse, why = dial.ask(t.Context(), a.at)
 		}
 		if pulse != unfit {
 			t.Errorf("heartbeat %v, want %v", pulse, unfit)
@@ -37,7 +41,7 @@ func TestTextOfAgentIsLimited(t *testing.T) {
 	}
 
 	a.failed = map[netip.Addr]string{vip: "x" + long}
-	failed, err := acknowledges(t.Context(), a.at, "1")
+	failed, err := dial.acknowledges(t.Context(), a.at, "1")
 	if err != nil || len(failed) != 1 {
 		t.Fatal(failed, err)
 	}
@@ -46,7 +50,7 @@ func TestTextOfAgentIsLimited(t *testing.T) {
 	for _, answer := range []error{status.Error(codes.FailedPrecondition, `{"`+long+`":"x"}`),
 		status.Error(codes.Internal, long)} {
 		a.broken = answer
-		if _, err = acknowledges(t.Context(), a.at, "1"); err == nil {
+		if _, err = dial.acknowledges(t.Context(), a.at, "1"); err == nil {
 			t.Fatal("an error was not returned")
 		}
 		limited("error of an agent", err.Error(), "")

@@ -5,6 +5,7 @@ package shim
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +14,10 @@ import (
 
 // A gateway that is well and does not confirm makes changes of Services on other gateways wait once in a minute.
 func TestWaitForGatewayThatWasLateIsShort(t *testing.T) {
+	synctest.Test(t, testWaitForGatewayThatWasLateIsShort)
+}
+
+func testWaitForGatewayThatWasLateIsShort(t *testing.T) {
 	c := newCluster(t)
 	block := make(chan struct{})
 	t.Cleanup(func() { close(block) })
@@ -36,7 +41,9 @@ func TestWaitForGatewayThatWasLateIsShort(t *testing.T) {
 }
 
 // The deadline of a request is known to the agent, whose server may be the first that ends it.
-func TestDeadlineOfAgentIsItsDelay(t *testing.T) {
+func TestDeadlineOfAgentIsItsDelay(t *testing.T) { synctest.Test(t, testDeadlineOfAgentIsItsDelay) }
+
+func testDeadlineOfAgentIsItsDelay(t *testing.T) {
 	c := newCluster(t)
 	c.n1.broken = status.Error(codes.DeadlineExceeded, "stream terminated by RST_STREAM with error code: CANCEL")
 	c.observe(node("n1", "1", c.n1))

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -30,13 +31,9 @@ const maxFrame = 16 << 10
 
 // startHeaders serves one client, whose request it answers with a message in the headers, whatever size the client
 // accepts. It then sends to done whether the client has read all of it.
-func startHeaders(t *testing.T, message string) (at netip.AddrPort, done <-chan bool) {
+func startHeaders(t *testing.T, n *network, message string) (at netip.AddrPort, done <-chan bool) {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() }) // unless it is closed already
+	at, listener := n.listen(t)
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"},
@@ -47,7 +44,7 @@ func startHeaders(t *testing.T, message string) (at netip.AddrPort, done <-chan 
 	}
 	read := make(chan bool, 1)
 	go func() { read <- answerWith(listener, block.Bytes()) == nil }()
-	return netip.MustParseAddrPort(listener.Addr().String()), read
+	return at, read
 }
 
 // answerWith answers the first request with a block of headers. It returns an error if the client closes the connection
@@ -100,31 +97,35 @@ func listing(t *testing.T, n int, why string) string {
 }
 
 // A host that answers for an agent makes the controller keep no more than the answer of one with the most addresses.
-func TestHeadersOfAgentAreLimited(t *testing.T) {
+func TestHeadersOfAgentAreLimited(t *testing.T) { synctest.Test(t, testHeadersOfAgentAreLimited) }
+
+func testHeadersOfAgentAreLimited(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	at, _ := startHeaders(t, listing(t, sdn.MaxVIPs, strings.Repeat("x", 64)))
-	if failed, err := acknowledges(ctx, at, "1"); err != nil || len(failed) != sdn.MaxVIPs {
+	n := newNetwork()
+	dial := dialer(n.dial)
+	at, _ := startHeaders(t, n, listing(t, sdn.MaxVIPs, strings.Repeat("x", 64)))
+	if failed, err := dial.acknowledges(ctx, at, "1"); err != nil || len(failed) != sdn.MaxVIPs {
 		t.Errorf("%d of the most addresses: %v", len(failed), err)
 	}
 	for name, message := range map[string]string{
 		"more than the most addresses": listing(t, sdn.MaxVIPs+1, "x"),
 		"a long reason":                listing(t, 1, strings.Repeat("x", revision.MaxHeaders)),
 	} {
-		at, _ := startHeaders(t, message)
-		if failed, err := acknowledges(ctx, at, "1"); err == nil {
+		at, _ := startHeaders(t, n, message)
+		if failed, err := dial.acknowledges(ctx, at, "1"); err == nil {
 			t.Errorf("%s: %d are accepted", name, len(failed))
 		}
 	}
-	at, read := startHeaders(t, listing(t, 500_000, ""))
-	if failed, err := acknowledges(ctx, at, "1"); err == nil {
+	at, read := startHeaders(t, n, listing(t, 500_000, ""))
+	if failed, err := dial.acknowledges(ctx, at, "1"); err == nil {
 		t.Errorf("%d addresses are accepted", len(failed))
 	}
 	if <-read {
 		t.Error("the client has read more than it accepts")
 	}
-	at, _ = startHeaders(t, strings.Repeat("x", maxHeaders))
-	if _, why := ask(ctx, at); why != "its agent does not answer" {
+	at, _ = startHeaders(t, n, strings.Repeat("x", maxHeaders))
+	if _, why := dial.ask(ctx, at); why != "its agent does not answer" {
 		t.Errorf("a long reason of a node: %.100q", why)
 	}
 	if ctx.Err() != nil {
@@ -147,9 +148,13 @@ func (a *watchedAgent) Watch(_ *healthpb.HealthCheckRequest,
 	}
 }
 
-func TestMessagesOfAgentAreLimited(t *testing.T) {
+func TestMessagesOfAgentAreLimited(t *testing.T) { synctest.Test(t, testMessagesOfAgentAreLimited) }
+
+func testMessagesOfAgentAreLimited(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	n := newNetwork()
+	dial := dialer(n.dial)
 	notYet := func() *healthpb.HealthCheckResponse {
 		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}
 	}
@@ -163,8 +168,8 @@ func TestMessagesOfAgentAreLimited(t *testing.T) {
 		"without an end": {notYet(), "without an end"},
 		"large":          {large, status.Error(codes.ResourceExhausted, "").Error()},
 	} {
-		at := serve(t, &watchedAgent{answer: c.answer})
-		if _, err := acknowledges(ctx, at, "1"); err == nil || !strings.Contains(err.Error(), c.want) || ctx.Err() != nil {
+		at := n.serve(t, &watchedAgent{answer: c.answer})
+		if _, err := dial.acknowledges(ctx, at, "1"); err == nil || !strings.Contains(err.Error(), c.want) || ctx.Err() != nil {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // prober checks the health of the agents of gateways.
 type prober struct {
 	changed func()
-	ask     func(ctx context.Context, at netip.AddrPort) (heartbeat, string)
+	dial    dialer
 
 	mu     sync.Mutex
 	ctx    context.Context // context of run, used for health checks
@@ -31,7 +31,7 @@ type probe struct {
 }
 
 func newProber(changed func()) *prober {
-	return &prober{changed: changed, ask: ask, probes: map[string]*probe{}, lost: map[string]string{}}
+	return &prober{changed: changed, dial: dialTCP, probes: map[string]*probe{}, lost: map[string]string{}}
 }
 
 // run allows health checks until the context ends.
@@ -79,7 +79,7 @@ func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 		case <-timer.C:
 		}
 		start := time.Now()
-		heartbeat, why := p.ask(ctx, at)
+		heartbeat, why := p.dial.ask(ctx, at)
 		if ctx.Err() != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
@@ -100,6 +101,10 @@ func TestFirstProbesAreSpreadOverTime(t *testing.T) {
 // A kubelet can write the annotation of its own Node: it makes the node neither the active gateway of a shard that has
 // another one according to the status of the L2Domain, nor releases an address of that one before the plans are known.
 func TestForgedAnnotationTakesNothingFromANewController(t *testing.T) {
+	synctest.Test(t, testForgedAnnotationTakesNothingFromANewController)
+}
+
+func testForgedAnnotationTakesNothingFromANewController(t *testing.T) {
 	c := newCluster(t)
 	forged := node("n2", "1", c.n2, vip)
 	forged.Kernel.Held[0].Generation = math.MaxUint64

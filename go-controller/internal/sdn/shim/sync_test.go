@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -55,9 +55,9 @@ func (a *fakeAgent) Check(context.Context, *healthpb.HealthCheckRequest) (*healt
 
 func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
 	stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	a.onWatch()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.onWatch()
 	a.asked++
 	if a.broken != nil {
 		return a.broken
@@ -82,25 +82,11 @@ func (a *fakeAgent) refuse(addrs ...netip.Addr) {
 	}
 }
 
-func startAgent(t *testing.T) *fakeAgent {
+func startAgent(t *testing.T, n *network) *fakeAgent {
 	t.Helper()
 	a := &fakeAgent{onWatch: func() {}}
-	a.at = serve(t, a)
+	a.at = n.serve(t, a)
 	return a
-}
-
-// serve starts a server of health checks, which ends with the test.
-func serve(t *testing.T, agent healthpb.HealthServer) netip.AddrPort {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, agent)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
 // cluster has the nodes n1 and n2 with an agent each.
@@ -117,13 +103,15 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T) *cluster {
-	c := &cluster{T: t, n1: startAgent(t), n2: startAgent(t), client: fake.NewClientset()}
+	n := newNetwork()
+	c := &cluster{T: t, n1: startAgent(t, n), n2: startAgent(t, n), client: fake.NewClientset()}
 	c.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		c.writes++ // the fake client calls this under a lock
 		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(100 + c.writes)}}, c.writeError
 	})
 	c.Dataplane = New(Options{Nodes: c.client.CoreV1().Nodes(), Changed: func() { c.changes++ },
 		Drifted: func() { c.drifts++ }})
+	c.prober.dial = n.dial
 	return c
 }
 
@@ -166,6 +154,10 @@ func (c *cluster) apply(addrs ...netip.Addr) error {
 }
 
 func TestFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
+	synctest.Test(t, testFailedRewriteOfUnreadableAnnotationIsRepeated)
+}
+
+func testFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
 	c := newCluster(t)
 	c.observe(node("n1", "1", c.n1, vip))
 	c.configure(gateways("n1"))
@@ -189,6 +181,10 @@ func TestFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
 }
 
 func TestUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
+	synctest.Test(t, testUnconfirmedAddressOfDeletedNodeIsForgotten)
+}
+
+func testUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
 	c := newCluster(t)
 	c.observe(node("n1", "1", c.n1), node("n2", "1", c.n2))
 	c.configure(gateways("n1"))
@@ -205,6 +201,10 @@ func TestUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
 
 // A new controller asks each node once, and writes nothing. Until then the annotations tell which gateways are active.
 func TestNewControllerAsksNodesWhatTheyHold(t *testing.T) {
+	synctest.Test(t, testNewControllerAsksNodesWhatTheyHold)
+}
+
+func testNewControllerAsksNodesWhatTheyHold(t *testing.T) {
 	c := newCluster(t)
 	see := func(when string) {
 		t.Helper()
@@ -227,6 +227,10 @@ func TestNewControllerAsksNodesWhatTheyHold(t *testing.T) {
 }
 
 func TestNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
+	synctest.Test(t, testNewControllerReportsAddressThatNodeDoesNotHold)
+}
+
+func testNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
 	c := newCluster(t)
 	c.n1.refuse(vip)
 	c.observe(node("n1", "1", c.n1, vip))
@@ -242,6 +246,10 @@ func TestNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
 // An address that fails in Configure is an error of its Service, which is applied again to report that, once. The same
 // applies to its recovery. Another topology need not wait for any of it.
 func TestAddressThatFailsInConfigureIsErrorOfService(t *testing.T) {
+	synctest.Test(t, testAddressThatFailsInConfigureIsErrorOfService)
+}
+
+func testAddressThatFailsInConfigureIsErrorOfService(t *testing.T) {
 	c := newCluster(t)
 	c.observe(node("n1", "1", c.n1), node("n2", "1", c.n2))
 	c.configure(gateways("n1"))
