@@ -138,6 +138,7 @@ func New(cfg Config) (*Controller, error) {
 	network, err := cfg.Network(Hooks{
 		Changed: c.requestFullPass, Drifted: c.repairs.needed, Resync: func() { c.drifted() }, Transacted: c.transacted,
 		Translated: c.translated, Progress: c.applying.Beat,
+		Repeat: func(keys []world.Key) { c.runner.Repeat(keys) },
 	})
 	if err != nil || network == nil {
 		return c, err

@@ -70,6 +70,8 @@ type Hooks struct {
 	Progress func()
 	// Translated is called with Services whose changes have taken effect, after Dataplane.Pending returned a time.
 	Translated func([]world.Key)
+	// Repeat is called with Services that are to be applied again at once, because their result is another one.
+	Repeat func([]world.Key)
 }
 
 // OVNDataplane programs and observes the databases of a cluster. Package ovn implements it and describes its methods.

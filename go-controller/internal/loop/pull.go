@@ -32,6 +32,16 @@ func (r *Runner) pull() {
 	} else if len(forget) > 0 {
 		r.markStale(forget, now)
 	}
+	for k := range r.repeat {
+		if r.want.plans[k] != nil {
+			r.stale[k] = struct{}{}
+		}
+		if retry, failed := r.retries[k]; failed {
+			retry.at = now
+			r.retries[k] = retry
+		}
+	}
+	clear(r.repeat)
 	for k, retry := range r.retries {
 		if !now.Before(retry.at) {
 			r.dirty[k] = struct{}{}

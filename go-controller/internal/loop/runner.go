@@ -52,6 +52,8 @@ type Runner struct {
 	changed     map[world.Key]struct{}
 	unknownGone bool
 	resync      bool
+	// repeat are the Services to be applied again that Run has not seen yet.
+	repeat map[world.Key]struct{}
 	// The results of the plans in forgotten don't count until they were applied again. Run adds those in forget to it:
 	// an Apply that is in progress began before.
 	forget, forgotten map[world.Key]struct{}
@@ -100,6 +102,7 @@ func New(d dataplane.Dataplane, o Options) *Runner {
 		dataplane: d,
 		options:   o,
 		changed:   map[world.Key]struct{}{},
+		repeat:    map[world.Key]struct{}{},
 		wake:      make(chan struct{}, 1),
 		forget:    map[world.Key]struct{}{},
 		forgotten: map[world.Key]struct{}{},
@@ -153,6 +156,16 @@ func (r *Runner) Change(plans map[world.Key]*plan.Service) {
 func (r *Runner) Resync() {
 	r.mu.Lock()
 	r.resync = true
+	r.mu.Unlock()
+	r.signal()
+}
+
+// Repeat applies Services again at once, also those that wait for a retry: the dataplane has another result for them.
+func (r *Runner) Repeat(keys []world.Key) {
+	r.mu.Lock()
+	for _, k := range keys {
+		r.repeat[k] = struct{}{}
+	}
 	r.mu.Unlock()
 	r.signal()
 }

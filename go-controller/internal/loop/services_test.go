@@ -75,3 +75,18 @@ func TestServicesOfAnotherTopologyAreAppliedAgain(t *testing.T) {
 		expect(t, "attempts to configure", got.Configure-before.Configure, 1)
 	})
 }
+
+// A dataplane that has another result for Services has them applied again at once, also those that have failed often.
+func TestRepeatedServicesDoNotWaitForTheirRetry(t *testing.T) {
+	run(t, loop.Options{}, func(t *testing.T, d *recording.Dataplane, r *loop.Runner) {
+		d.Break(key(0))
+		r.Set(topology("physnet"), many(3, 80), nil)
+		pass(10 * time.Minute)
+		d.Break()
+		before := d.Calls()
+		r.Repeat([]world.Key{key(0), key(1), key(99)})
+		synctest.Wait()
+		expect(t, "repaired", r.Result(key(0)).Err == nil, true)
+		expect(t, "changes", d.Calls().Changes-before.Changes, 2)
+	})
+}
