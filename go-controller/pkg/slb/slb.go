@@ -111,7 +111,8 @@ func (o *Options) config() (controller.Config, error) {
 func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*controller.Network, error) {
 	switch {
 	case o.NetworkType == OpenShiftSDN:
-		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted})
+		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted,
+			Confirmed: hooks.Translated, Repeat: hooks.Repeat})
 		return &controller.Network{Dataplane: d, Observer: d}, nil
 	case o.NB.Address == "":
 		p := zones.New(zones.Options{Clients: clients, Changed: hooks.Changed, Drifted: hooks.Drifted,

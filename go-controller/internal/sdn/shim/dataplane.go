@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,41 +27,49 @@ type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
 	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a
-	// node's annotation differs from the desired one, or a Service fails or recovers without being applied; all plans
-	// must then be applied. Both are called from any goroutine and must not block.
+	// node's annotation differs from the desired one; all plans must then be applied.
 	Changed, Drifted func()
+	// Confirmed is called with Services that are no longer pending. Repeat is called with Services that must be applied
+	// again: their result is another one, or an address can be taken by its node.
+	//
+	// All of these are called from any goroutine and must not block.
+	Confirmed, Repeat func([]world.Key)
 }
 
 // Dataplane assigns addresses to nodes. It implements dataplane.Dataplane.
 type Dataplane struct {
-	nodes   corev1client.NodeInterface
-	prober  *prober
-	changed func()
-	drifted func()
-	synced  chan struct{}
+	nodes             corev1client.NodeInterface
+	prober            *prober
+	changed, drifted  func()
+	confirmed, repeat func([]world.Key)
+	synced            chan struct{}
 
 	// Used only by the methods of dataplane.Dataplane.
 	topology *plan.Topology
-	// plans are the latest ones that were passed to Apply: the assignment of each address depends on all of them.
-	plans map[world.Key]*plan.Service
 	// failing are the Services that failed in the last attempt.
 	failing map[world.Key]bool
 	// complete is true once every Service named in the annotations was applied or pruned.
 	complete bool
-	// unconfirmed are the addresses that are assigned to a node and that it has not confirmed yet.
-	unconfirmed sdn.Table
-	// late is when nodes last did not confirm in time.
-	late map[string]time.Time
 
 	mu sync.Mutex
+	// ctx is the context of Run, nil before.
+	ctx context.Context
+	// plans are the latest ones that were passed to Apply: the assignment of each address depends on all of them. Only the
+	// methods of dataplane.Dataplane modify them.
+	plans map[world.Key]*plan.Service
 	// have is the current assignment, as last observed or written. versions are the versions of the Node objects that
 	// contain it. agents are the health check addresses.
 	have     sdn.Table
 	versions map[string]string
 	agents   map[string]netip.AddrPort
-	// want is the desired assignment; nil before the first update of the nodes. confirmed is what the nodes held after the
-	// last one; nil until the end of the first one.
-	want, confirmed sdn.Table
+	// want is the desired assignment; nil before the first update of the nodes. placed has the same of addresses with a
+	// plan.
+	want   sdn.Table
+	placed map[netip.Addr]placed
+	// confirmations are what the nodes have not confirmed of have.
+	confirmations confirmations
+	// active are the active gateways of shards.
+	active map[world.ShardID]string
 	// unreadable are the nodes whose annotation must be rewritten in any case.
 	unreadable map[string]bool
 	// orders are the gateways of all shards: those in the statuses of the domains until there is a topology.
@@ -75,17 +84,22 @@ var _ dataplane.Dataplane = (*Dataplane)(nil)
 // New returns a Dataplane. It does nothing before Run.
 func New(o Options) *Dataplane {
 	d := &Dataplane{
-		nodes: o.Nodes, prober: newProber(o.Changed), changed: o.Changed, drifted: o.Drifted, synced: make(chan struct{}),
-		plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{}, unconfirmed: sdn.Table{},
-		late: map[string]time.Time{},
+		nodes: o.Nodes, changed: o.Changed, drifted: o.Drifted, confirmed: o.Confirmed, repeat: o.Repeat,
+		synced: make(chan struct{}), plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
+		confirmations: confirmations{}, active: map[world.ShardID]string{},
 	}
+	d.prober = newProber(d.healthChanged)
 	close(d.synced) // all required state arrives with the Nodes
 	return d
 }
 
-// Run checks the health of gateways until ctx ends.
+// Run checks the health of gateways, and asks them what they have applied, until ctx ends.
 func (d *Dataplane) Run(ctx context.Context) error {
+	d.mu.Lock()
+	d.ctx = ctx
+	d.ask()
+	d.mu.Unlock()
 	d.prober.run(ctx)
 	return nil
 }
@@ -144,24 +158,42 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	d.watch()
 }
 
-// shardStates returns the gateways of shards. A gateway is active once its node has confirmed an address. Until a new
-// controller has asked the nodes, it is the one that has an address in its annotation. d.mu must be held.
+// shardStates returns the gateways of shards. d.mu must be held.
 func (d *Dataplane) shardStates() map[world.ShardID]world.ShardState {
-	if d.confirmed == nil {
+	if d.want == nil {
 		return d.have.ShardStates(d.orders)
 	}
-	held, states := d.confirmed.ShardStates(d.orders), d.want.ShardStates(d.orders)
+	states := d.want.ShardStates(d.orders)
 	for shard, state := range states {
-		state.Active = held[shard].Active
+		state.Active = d.active[shard]
 		state.Settled = state.Active == state.Order[0]
 		states[shard] = state
 	}
 	return states
 }
 
-// hasDrifted reports whether a node's assignment differs from the desired one.
-func (d *Dataplane) hasDrifted() bool {
-	return len(d.unreadable) > 0 || len(sdn.Take(d.have, d.want, func(netip.Addr) bool { return false })) > 0
+// activate determines the active gateways of shards. A gateway is active once its node has confirmed an address. While
+// none has, and one still may, it is the one before. A new controller finds that one in the annotations. d.mu must be
+// held.
+func (d *Dataplane) activate() {
+	if d.busy || d.want == nil {
+		return
+	}
+	held := d.have.Without(d.confirmations.unconfirmed(d.have)).ShardStates(d.orders)
+	active := map[world.ShardID]string{}
+	for node, wanted := range d.want {
+		for a, h := range wanted {
+			if known := held[h.Shard].Active; known != "" {
+				active[h.Shard] = known
+			} else if q := d.request(node, a); q != nil && q.err == nil && d.active[h.Shard] != "" {
+				active[h.Shard] = d.active[h.Shard]
+			}
+		}
+	}
+	if !maps.Equal(d.active, active) {
+		d.active = active
+		d.changed()
+	}
 }
 
 // recordNode records a node's annotation unless a newer one is known. An annotation that can't be parsed is rewritten;
@@ -198,7 +230,6 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 	d.mu.Lock()
 	d.orders, d.configured = orders, true
 	d.watch()
-	d.mu.Unlock()
 	if err := d.syncAll(ctx); err != nil {
 		return fmt.Errorf("write the assignments to nodes: %w", err)
 	}
@@ -207,63 +238,86 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 
 // Apply implements dataplane.Dataplane.
 func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[world.Key]error {
+	d.mu.Lock()
 	for _, c := range changes {
 		if c.Want == nil {
 			delete(d.plans, c.Key)
-		} else {
-			d.plans[c.Key] = c.Want
+			continue
+		}
+		d.plans[c.Key] = c.Want
+		for _, v := range c.Want.VIPs {
+			d.confirmations.again(d.placed[v.Addr].node, v.Addr, time.Now())
 		}
 	}
 	failed := d.sync(ctx)
-	errs := map[world.Key]error{}
+	errs, others := map[world.Key]error{}, map[world.Key]bool{}
+	for _, key := range d.servicesOf(failed.changed) {
+		others[key] = true
+	}
 	for _, c := range changes {
 		delete(d.failing, c.Key)
-		if err := failed.of(c); err != nil {
+		delete(others, c.Key)
+		if err := d.failure(failed, c); err != nil {
 			errs[c.Key], d.failing[c.Key] = err, true
 		}
 	}
+	d.mu.Unlock()
+	d.repeatAll(others)
 	return errs
 }
 
-// syncAll is sync for changes that concern no Service in particular. It returns the errors of nodes. If a Service fails
-// or recovers, all plans are applied again, because only Apply can report that.
+// syncAll is sync for changes that concern no Service in particular. It returns the errors of nodes. Services that fail
+// or recover are applied again, because only Apply can report that. d.mu must be held; syncAll releases it.
 func (d *Dataplane) syncAll(ctx context.Context) error {
 	failed := d.sync(ctx)
-	again := false
+	others := map[world.Key]bool{}
 	for key, p := range d.plans {
-		if fails := failed.of(dataplane.Change{Key: key, Want: p}) != nil; fails != d.failing[key] {
-			d.failing[key], again = fails, true
+		if fails := d.failure(failed, dataplane.Change{Key: key, Want: p}) != nil; fails != d.failing[key] {
+			d.failing[key], others[key] = fails, true
 		}
 	}
-	if again {
-		d.drifted()
-	}
+	d.mu.Unlock()
+	d.repeatAll(others)
 	return failed.ofNodes()
+}
+
+func (d *Dataplane) repeatAll(keys map[world.Key]bool) {
+	if len(keys) > 0 {
+		d.repeat(slices.Collect(maps.Keys(keys)))
+	}
 }
 
 // Prune implements dataplane.Dataplane.
 func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error {
-	maps.DeleteFunc(d.plans, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
-	d.complete = true
+	plans := maps.Clone(d.plans) // keep takes a lock under which Pending is called
+	maps.DeleteFunc(plans, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
+	d.mu.Lock()
+	d.plans, d.complete = plans, true
 	if err := d.syncAll(ctx); err != nil {
 		return fmt.Errorf("take from nodes what they need not hold: %w", err)
 	}
 	return nil
 }
 
-// Pending implements dataplane.Dataplane. It returns the zero time: Apply waits until the nodes have the addresses.
-func (d *Dataplane) Pending(world.Key) time.Time { return time.Time{} }
-
-// watch checks the health of the gateways of all shards: those that hold addresses, and those that are next in order.
-// d.mu must be held.
+// watch checks the health of the gateways of all shards, and of nodes that have addresses or may still hold them. d.mu
+// must be held.
 func (d *Dataplane) watch() {
 	agents := map[string]netip.AddrPort{}
+	add := func(node string) {
+		if at, ok := d.agents[node]; ok {
+			agents[node] = at
+		}
+	}
 	for _, order := range d.orders {
 		for _, node := range order {
-			if at, ok := d.agents[node]; ok {
-				agents[node] = at
-			}
+			add(node)
 		}
+	}
+	for node := range d.have {
+		add(node)
+	}
+	for node := range d.confirmations {
+		add(node)
 	}
 	d.prober.watch(agents)
 }

@@ -7,6 +7,9 @@
 //   - Before an address is assigned to another node, the previous node is instructed to remove it and either has done
 //     so or can't be reached. A gateway that is alive but does not respond to this is waited for until handoverTime has
 //     passed.
+//   - No call waits for a node. What nodes confirm is asked in the background, and a node that does not answer delays
+//     only what it has to confirm. Until then a Service is pending.
+//   - A gateway is active only after it has confirmed an address of the shard. While none has, it is the one before.
 //   - Existing assignments are adopted: a new controller writes nothing.
 //   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't hold
 //     addresses. If the node refuses connections, it is lost only after the time in which its kernel removes the

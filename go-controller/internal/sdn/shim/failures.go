@@ -24,6 +24,8 @@ type failures struct {
 	nodes map[string]error
 	addrs map[netip.Addr]error
 	keys  map[world.Key]string
+	// changed are the addresses of Services whose result may have changed without their being applied.
+	changed []netip.Addr
 }
 
 func newFailures() *failures {

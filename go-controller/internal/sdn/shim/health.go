@@ -97,7 +97,8 @@ func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why st
 	}
 }
 
-// acknowledges waits until an agent has applied a version of its Node. It returns the errors of the agent by address.
+// acknowledges waits until an agent has applied a version of its Node, or until the deadline of ctx. It returns the
+// errors of the agent by address.
 func (d dialer) acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
 	client, conn, err := d.client(at, revision.MaxHeaders, make(chan struct{}, 1))
 	if err != nil {
@@ -106,25 +107,24 @@ func (d dialer) acknowledges(ctx context.Context, at netip.AddrPort, version str
 	defer func() { _ = conn.Close() }()
 	stream, err := client.Watch(ctx, &healthpb.HealthCheckRequest{Service: revision.ServiceName(version)},
 		grpc.WaitForReady(true))
-	if err != nil {
-		return nil, err
-	}
 	for range maxAnswers {
-		answer, err := stream.Recv()
-		if status.Code(err) == codes.FailedPrecondition {
+		var answer *healthpb.HealthCheckResponse
+		if err == nil {
+			answer, err = stream.Recv()
+		}
+		switch {
+		case status.Code(err) == codes.FailedPrecondition:
 			failed, err := failedAddresses(status.Convert(err).Message())
 			if err != nil {
 				return nil, errors.New(shortened(fmt.Sprintf("answer of the agent at %s: %v", at, err)))
 			}
 			return failed, nil
-		}
-		if status.Code(err) == codes.DeadlineExceeded {
-			return nil, errUnconfirmed // the agent has the deadline, too, and may end the stream first
-		}
-		if err != nil {
+		case status.Code(err) == codes.DeadlineExceeded, ctx.Err() != nil:
+			<-ctx.Done() // the agent has the deadline, too, and may end the stream first
+			return nil, errUnconfirmed
+		case err != nil:
 			return nil, errors.New(shortened(err.Error()))
-		}
-		if answer.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+		case answer.GetStatus() == healthpb.HealthCheckResponse_SERVING:
 			return nil, nil
 		}
 	}

@@ -169,7 +169,8 @@ func testMessagesOfAgentAreLimited(t *testing.T) {
 		"large":          {large, status.Error(codes.ResourceExhausted, "").Error()},
 	} {
 		at := n.serve(t, &watchedAgent{answer: c.answer})
-		if _, err := dial.acknowledges(ctx, at, "1"); err == nil || !strings.Contains(err.Error(), c.want) || ctx.Err() != nil {
+		_, err := dial.acknowledges(ctx, at, "1")
+		if err == nil || !strings.Contains(err.Error(), c.want) || ctx.Err() != nil {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

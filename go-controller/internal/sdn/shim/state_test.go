@@ -4,47 +4,13 @@ package shim
 
 import (
 	"math"
-	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
-
-// The order of a shard is that of the desired assignment. Its active gateway is the one that has confirmed an address,
-// which is still the one before while an address moves, and none if the new one does not confirm.
-func TestActiveGatewayHasConfirmed(t *testing.T) {
-	addr, shard := netip.MustParseAddr("192.0.2.1"), world.ShardID{Domain: "lan"}
-	table := func(node string, generation uint64) sdn.Table {
-		out := sdn.Table{}
-		out.Add(node, world.Held{Addr: addr, Shard: shard, Generation: generation})
-		return out
-	}
-	for name, c := range map[string]struct {
-		have, want, confirmed sdn.Table
-		active                string
-		settled               bool
-	}{
-		"at the start":           {have: table("n1", 1), active: "n1", settled: true},
-		"while it moves":         {table("n2", 2), table("n2", 2), table("n1", 1), "n1", false},
-		"after it has moved":     {table("n2", 2), table("n2", 2), table("n2", 2), "n2", true},
-		"if it is not confirmed": {table("n2", 2), table("n2", 2), table("n2", 2).Without(table("n2", 2)), "", false},
-	} {
-		d := &Dataplane{have: c.have, want: c.want, confirmed: c.confirmed}
-		order := c.want
-		if order == nil {
-			order = c.have
-		}
-		got := d.shardStates()[shard]
-		if got.Active != c.active || got.Settled != c.settled ||
-			!slices.Equal(got.Order, order.ShardStates(nil)[shard].Order) {
-			t.Errorf("%s: %+v, want active %q, settled %t", name, got, c.active, c.settled)
-		}
-	}
-}
 
 func TestHealth(t *testing.T) {
 	repeat := func(p heartbeat, n int) []heartbeat {
@@ -129,5 +95,29 @@ func testForgedAnnotationTakesNothingFromANewController(t *testing.T) {
 	expect("at the end")
 	if c.writes != 1 || len(c.have["n2"]) > 0 {
 		t.Errorf("%d writes, and n2 holds %v", c.writes, c.have["n2"])
+	}
+}
+
+// The runner holds a lock while it calls Pending, and takes it when it is asked what to keep.
+func TestPruneAsksWhatToKeepWithoutALock(t *testing.T) {
+	synctest.Test(t, testPruneAsksWhatToKeepWithoutALock)
+}
+
+func testPruneAsksWhatToKeepWithoutALock(t *testing.T) {
+	c := newCluster(t)
+	c.observe(node("n1", "1", c.n1))
+	c.configure(gateways("n1"))
+	if err := c.apply(vip); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Prune(t.Context(), func(world.Key) bool {
+		free := c.Dataplane.mu.TryLock()
+		if free {
+			c.Dataplane.mu.Unlock()
+		}
+		return !free
+	})
+	if err != nil || c.has("n1", vip) {
+		t.Errorf("the lock is held, or the address is kept (%v)", err)
 	}
 }

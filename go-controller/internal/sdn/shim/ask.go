@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// askPause is the time between two questions to a node that has not applied its assignment.
+const askPause = 100 * time.Millisecond
+
+// placed is where an address with a plan is to be.
+type placed struct {
+	node     string
+	services []world.Key
+}
+
+// ask starts to ask nodes whose answers are awaited. d.mu must be held.
+func (d *Dataplane) ask() {
+	if d.ctx == nil {
+		return
+	}
+	for node, r := range d.confirmations {
+		if _, _, awaited := r.next(); awaited && !r.asking {
+			r.asking = true
+			go d.follow(d.ctx, node)
+		}
+	}
+}
+
+// follow asks a node until no answer of it is awaited.
+func (d *Dataplane) follow(ctx context.Context, node string) {
+	var failed map[netip.Addr]string
+	var err error
+	for {
+		at, version, until := d.question(node)
+		if version == "" {
+			return
+		}
+		if err != nil || len(failed) > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(min(askPause, time.Until(until))):
+			}
+		}
+		asked, cancel := context.WithDeadline(ctx, until)
+		last := err
+		failed, err = d.prober.dial.acknowledges(asked, at, version)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errUnconfirmed) && last != nil {
+			err = last // why there was no answer before
+		}
+		d.mu.Lock()
+		out := d.confirmations.answered(node, version, failed, err, time.Now())
+		d.conclude(out)
+	}
+}
+
+// question returns what to ask a node, and when the answer is due. The version is empty if there is nothing to ask.
+func (d *Dataplane) question(node string) (at netip.AddrPort, version string, until time.Time) {
+	lost := d.prober.losses()
+	d.mu.Lock()
+	var out answers
+	if why := d.unreachable(node, lost); why != nil {
+		out = d.confirmations.unreachable(node, why)
+	}
+	r := d.confirmations.of(node)
+	at = d.agents[node]
+	version, until, r.asking = r.next()
+	d.conclude(out)
+	return at, version, until
+}
+
+// unreachable returns why a node can't confirm anything, or nil. d.mu must be held.
+func (d *Dataplane) unreachable(node string, lost map[string]string) error {
+	if lost[node] != "" {
+		return errors.New(lost[node])
+	}
+	if _, ok := d.agents[node]; !ok {
+		return errors.New("no agent runs there")
+	}
+	return nil
+}
+
+// lose ends what is awaited of nodes that can't answer. d.mu must be held.
+func (d *Dataplane) lose(lost map[string]string) (out answers) {
+	for node := range d.confirmations {
+		if why := d.unreachable(node, lost); why != nil {
+			out.add(d.confirmations.unreachable(node, why))
+		}
+	}
+	return out
+}
+
+// healthChanged is called when a gateway is lost or has returned.
+func (d *Dataplane) healthChanged() {
+	lost := d.prober.losses()
+	d.mu.Lock()
+	d.conclude(d.lose(lost))
+	d.changed()
+}
+
+// conclude passes on what nodes have answered. d.mu must be held; conclude releases it.
+func (d *Dataplane) conclude(out answers) {
+	d.activate()
+	confirmed, changed := d.servicesOf(out.confirmed), d.servicesOf(out.changed)
+	d.mu.Unlock()
+	if len(confirmed) > 0 {
+		d.confirmed(confirmed)
+	}
+	if len(changed) > 0 {
+		d.repeat(changed)
+	}
+}
+
+// servicesOf returns the Services with addresses. d.mu must be held.
+func (d *Dataplane) servicesOf(addrs []netip.Addr) []world.Key {
+	var keys []world.Key
+	for _, a := range addrs {
+		keys = append(keys, d.placed[a].services...)
+	}
+	return keys
+}
+
+// waits returns the addresses that another node than the desired one has, or has been instructed to remove with a
+// request that counts. d.mu must be held.
+func (d *Dataplane) waits(counts func(*request) bool) map[netip.Addr]bool {
+	out := map[netip.Addr]bool{}
+	for node, held := range d.have {
+		for a := range held {
+			if !d.want.Has(node, a) {
+				out[a] = true
+			}
+		}
+	}
+	for node, r := range d.confirmations {
+		for a, q := range r.released {
+			if counts(q) && !d.want.Has(node, a) {
+				out[a] = true
+			}
+		}
+	}
+	return out
+}
+
+// Pending implements dataplane.Dataplane: a node has not confirmed yet that it has given up an address of the Service,
+// or that it has taken it.
+func (d *Dataplane) Pending(key world.Key) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var since time.Time
+	p := d.plans[key]
+	if p == nil {
+		return since
+	}
+	for _, v := range p.VIPs {
+		if q := d.request(d.placed[v.Addr].node, v.Addr); q != nil {
+			since = world.Earliest(since, q.since)
+		}
+	}
+	return since
+}
+
+// request returns the oldest request that must be confirmed before a node has an address, or nil. One that has failed
+// stays until it is confirmed: no status may claim in between that the address is announced. d.mu must be held.
+func (d *Dataplane) request(node string, a netip.Addr) *request {
+	if d.have.Has(node, a) {
+		return d.confirmations.taken(node, a)
+	}
+	var oldest *request
+	for other, r := range d.confirmations {
+		if q := r.released[a]; q != nil && other != node && (oldest == nil || q.since.Before(oldest.since)) {
+			oldest = q
+		}
+	}
+	return oldest
+}
+
+// failure returns the error of a change. d.mu must be held.
+func (d *Dataplane) failure(failed *failures, c dataplane.Change) error {
+	if err := failed.of(c); err != nil || c.Want == nil {
+		return err
+	}
+	for _, v := range c.Want.VIPs {
+		node := d.placed[v.Addr].node
+		if q := d.confirmations.taken(node, v.Addr); q != nil && q.err != nil {
+			return fmt.Errorf("address %s on node %s: %w", v.Addr, node, q.err)
+		}
+	}
+	return nil
+}

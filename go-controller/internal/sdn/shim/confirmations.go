@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+)
+
+// handoverTime is how long a gateway may take to give up or to take addresses.
+const handoverTime = 2 * time.Second
+
+var errUnconfirmed = fmt.Errorf("its agent does not confirm it in time (%s)", handoverTime)
+
+// request is one change of a node's annotation that its agent has not confirmed.
+type request struct {
+	// version is the version of the Node with the change, and since is when it was written.
+	version string
+	since   time.Time
+	// until is when the answer is due, the zero time if none is awaited.
+	until time.Time
+	// err is why the node does not hold the address, nil before the first answer.
+	err error
+}
+
+func (r *request) awaited() bool { return !r.until.IsZero() }
+
+// requests are those of one node, by address.
+type requests struct {
+	// released are addresses that the node was instructed to remove and taken those that it was instructed to add. A
+	// release that is not awaited any more remains until another node takes the address.
+	released, taken map[netip.Addr]*request
+	// asking is true while a goroutine asks the agent.
+	asking bool
+}
+
+// next returns the newest version with an awaited request, and when the first answer is due. It returns false if no
+// answer is awaited.
+func (r *requests) next() (version string, until time.Time, ok bool) {
+	for _, requests := range []map[netip.Addr]*request{r.released, r.taken} {
+		for _, q := range requests {
+			if !q.awaited() {
+				continue
+			}
+			if !ok || revision.Newer(q.version, version) {
+				version = q.version
+			}
+			if !ok || q.until.Before(until) {
+				until = q.until
+			}
+			ok = true
+		}
+	}
+	return version, until, ok
+}
+
+// answers are the addresses about which something is known that was not before.
+type answers struct {
+	// confirmed are those that their node holds now. changed are those of Services that must be applied again: their
+	// result is another one, or an address can be taken by its node.
+	confirmed, changed []netip.Addr
+}
+
+func (a *answers) add(other answers) {
+	a.confirmed = append(a.confirmed, other.confirmed...)
+	a.changed = append(a.changed, other.changed...)
+}
+
+// fail records why a node does not hold an address.
+func (a *answers) fail(addr netip.Addr, q *request, why error) {
+	if q.err == nil {
+		a.changed = append(a.changed, addr)
+	}
+	q.err, q.until = why, time.Time{}
+}
+
+// confirmations has what nodes have not confirmed yet, by node. It has no side effects.
+type confirmations map[string]*requests
+
+func (c confirmations) of(node string) *requests {
+	if c[node] == nil {
+		c[node] = &requests{released: map[netip.Addr]*request{}, taken: map[netip.Addr]*request{}}
+	}
+	return c[node]
+}
+
+// written records a step that was written in a version of the Node.
+func (c confirmations) written(s sdn.Step, version string, now time.Time) {
+	r := c.of(s.Node)
+	for _, a := range s.Removed {
+		delete(r.taken, a)
+		r.released[a] = &request{version: version, since: now, until: now.Add(handoverTime)}
+	}
+	for _, a := range s.New {
+		delete(r.released, a)
+		r.taken[a] = &request{version: version, since: now, until: now.Add(handoverTime)}
+	}
+}
+
+// again has a node asked again whether it holds an address that it did not hold at last.
+func (c confirmations) again(node string, a netip.Addr, now time.Time) {
+	if q := c.taken(node, a); q != nil && !q.awaited() {
+		q.until = now.Add(handoverTime)
+	}
+}
+
+// taken returns the request that a node hold an address, or nil.
+func (c confirmations) taken(node string, a netip.Addr) *request {
+	if r := c[node]; r != nil {
+		return r.taken[a]
+	}
+	return nil
+}
+
+// answered records the answer of a node about a version, with the addresses that have failed, or the error instead of
+// an answer. Requests whose time is up end with it. A gateway that is alive but does not apply its assignment must not
+// keep addresses indefinitely.
+func (c confirmations) answered(
+	node, version string, failed map[netip.Addr]string, err error, now time.Time,
+) (out answers) {
+	r := c.of(node)
+	late := func(q *request) bool { return q.awaited() && !now.Before(q.until) }
+	applied := func(q *request) bool { return err == nil && !revision.Newer(q.version, version) }
+	for a, q := range r.released {
+		if late(q) || q.awaited() && applied(q) && failed[a] == "" {
+			q.until = time.Time{}
+			out.changed = append(out.changed, a)
+		}
+	}
+	for a, q := range r.taken {
+		switch {
+		case applied(q) && failed[a] != "":
+			out.fail(a, q, errors.New(failed[a]))
+		case applied(q) && q.err != nil:
+			delete(r.taken, a)
+			out.changed = append(out.changed, a)
+		case applied(q):
+			delete(r.taken, a)
+			out.confirmed = append(out.confirmed, a)
+		case late(q):
+			out.fail(a, q, cmp.Or(err, errUnconfirmed))
+		}
+	}
+	return out
+}
+
+// unreachable records that a node can't answer.
+func (c confirmations) unreachable(node string, why error) (out answers) {
+	r := c.of(node)
+	for a, q := range r.released {
+		if q.awaited() {
+			q.until = time.Time{}
+			out.changed = append(out.changed, a)
+		}
+	}
+	for a, q := range r.taken {
+		out.fail(a, q, why)
+	}
+	return out
+}
+
+// forget drops what needs no answer: releases that are not awaited and that no other node has to follow, and addresses
+// that are not assigned to their node.
+func (c confirmations) forget(have sdn.Table, want map[netip.Addr]placed) {
+	for node, r := range c {
+		for a, q := range r.released {
+			if next := want[a].node; !q.awaited() && (next == "" || next == node || have.Has(next, a)) {
+				delete(r.released, a)
+			}
+		}
+		for a := range r.taken {
+			if !have.Has(node, a) {
+				delete(r.taken, a)
+			}
+		}
+		if len(r.released)+len(r.taken) == 0 && !r.asking {
+			delete(c, node)
+		}
+	}
+}
+
+// unconfirmed returns the addresses that nodes have not confirmed.
+func (c confirmations) unconfirmed(have sdn.Table) sdn.Table {
+	out := sdn.Table{}
+	for node, r := range c {
+		for a := range r.taken {
+			if h, ok := have[node][a]; ok {
+				out.Add(node, h)
+			}
+		}
+	}
+	return out
+}
