@@ -188,7 +188,7 @@ func (d *Dataplane) request(node string, a netip.Addr) *request {
 
 // failure returns the error of a change. d.mu must be held.
 func (d *Dataplane) failure(failed *failures, c dataplane.Change) error {
-	if err := failed.of(c); err != nil || c.Want == nil {
+	if err := failed.of(c, d.have); err != nil || c.Want == nil {
 		return err
 	}
 	for _, v := range c.Want.VIPs {

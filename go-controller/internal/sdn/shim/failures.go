@@ -40,10 +40,20 @@ func (f *failures) node(s sdn.Step, err error) {
 	}
 }
 
-// of returns the error of a change. A removal succeeds only once every node could be updated.
-func (f *failures) of(c dataplane.Change) error {
+// of returns the error of a change, given what nodes have. A removal succeeds once no node that could not be updated has
+// an address of the Service.
+func (f *failures) of(c dataplane.Change, have sdn.Table) error {
 	if c.Want == nil {
-		return errors.Join(slices.Collect(maps.Values(f.nodes))...)
+		var errs []error
+		for node, err := range f.nodes {
+			for _, h := range have[node] {
+				if h.Service == c.Key {
+					errs = append(errs, err)
+					break
+				}
+			}
+		}
+		return errors.Join(errs...)
 	}
 	if why := f.keys[c.Key]; why != "" {
 		return errors.New(why)

@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -249,4 +250,38 @@ func TestAnswerIsAboutOneVersion(t *testing.T) {
 	if fmt.Sprint(out) != fmt.Sprint(answers{[]netip.Addr{otherVIP}, []netip.Addr{vip}}) {
 		t.Errorf("version 9: %v", out)
 	}
+}
+
+// The removal of a Service fails as long as a node that has an address of it can't be updated. Other nodes don't matter.
+func TestRemovalDependsOnNodesOfItsService(t *testing.T) {
+	during(t, func(r *running) {
+		refuse := func(nodes ...string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.writeErrors = map[string]error{}
+			for _, node := range nodes {
+				r.writeErrors[node] = errors.New("annotations are too long")
+			}
+		}
+		remove := func(key world.Key) { r.runner.Change(map[world.Key]*plan.Service{key: nil}); synctest.Wait() }
+		refuse("n2")
+		r.plans[otherService] = planned(otherService, otherShard, netip.MustParseAddr("192.0.2.3"))
+		r.place("n1", "n2")
+		r.expect(otherService, "n2", "too long")
+		remove(service)
+		r.assigned(vip, "")
+		if got := r.runner.Result(service); got != nil {
+			t.Errorf("n2 can't be updated, and the removal of a Service on n1 has failed: %v", got.Err)
+		}
+		remove(otherService)
+		if got := r.runner.Result(otherService); got == nil || got.Err == nil {
+			t.Error("n2 can't be updated, and a Service has been removed from it")
+		}
+		refuse()
+		pass(time.Minute)
+		r.assigned(otherVIP, "")
+		if got := r.runner.Result(otherService); got != nil {
+			t.Errorf("n2 can be updated, and the removal has failed: %v", got.Err)
+		}
+	})
 }

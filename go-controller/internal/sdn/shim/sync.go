@@ -82,7 +82,8 @@ func (d *Dataplane) place() {
 	}
 }
 
-// takes returns the steps that assign the addresses that no other node can still hold. d.mu must be held.
+// takes returns the steps that assign the addresses that no other node can still hold, without those to nodes that
+// could not be updated. d.mu must be held.
 func (d *Dataplane) takes(failed *failures) []sdn.Step {
 	waits := d.waits((*request).awaited)
 	steps := sdn.Take(d.have, d.want, func(a netip.Addr) bool { return waits[a] })
@@ -91,7 +92,13 @@ func (d *Dataplane) takes(failed *failures) []sdn.Step {
 			steps = append(steps, sdn.Step{Node: node, Held: d.have.Of(node)})
 		}
 	}
-	return slices.DeleteFunc(steps, func(s sdn.Step) bool { return failed.nodes[s.Node] != nil })
+	return slices.DeleteFunc(steps, func(s sdn.Step) bool {
+		err := failed.nodes[s.Node]
+		if err != nil {
+			failed.node(s, err) // its addresses have failed, too
+		}
+		return err != nil
+	})
 }
 
 // hasDrifted reports whether a node's assignment differs from the desired one, except for addresses that are handed
