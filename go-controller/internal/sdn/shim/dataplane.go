@@ -36,6 +36,10 @@ type Options struct {
 	Confirmed, Repeat func([]world.Key)
 }
 
+// logPause is the time between two log lines about the annotation of the same node. Its kubelet can write it as often
+// as it likes.
+const logPause = time.Minute
+
 // Dataplane assigns addresses to nodes. It implements dataplane.Dataplane.
 type Dataplane struct {
 	nodes             corev1client.NodeInterface
@@ -70,8 +74,9 @@ type Dataplane struct {
 	confirmations confirmations
 	// active are the active gateways of shards.
 	active map[world.ShardID]string
-	// unreadable are the nodes whose annotation must be rewritten in any case.
+	// unreadable are the nodes whose annotation must be rewritten in any case. logged is when that was last logged.
 	unreadable map[string]bool
+	logged     map[string]time.Time
 	// orders are the gateways of all shards: those in the statuses of the domains until there is a topology.
 	orders     sdn.Orders
 	configured bool
@@ -87,7 +92,7 @@ func New(o Options) *Dataplane {
 		nodes: o.Nodes, changed: o.Changed, drifted: o.Drifted, confirmed: o.Confirmed, repeat: o.Repeat,
 		synced: make(chan struct{}), plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
-		confirmations: confirmations{}, active: map[world.ShardID]string{},
+		logged: map[string]time.Time{}, confirmations: confirmations{}, active: map[world.ShardID]string{},
 	}
 	d.prober = newProber(d.healthChanged)
 	close(d.synced) // all required state arrives with the Nodes
@@ -146,6 +151,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.have, node)
 			delete(d.versions, node)
 			delete(d.unreadable, node)
+			delete(d.logged, node)
 		}
 	}
 	if d.want != nil && changed && !d.busy && d.hasDrifted() {
@@ -206,7 +212,10 @@ func (d *Dataplane) recordNode(n *world.Node) (changed bool) {
 	delete(d.unreadable, n.Name)
 	if n.Kernel.Problem != "" {
 		d.unreadable[n.Name] = true
-		klog.ErrorS(errors.New(n.Kernel.Problem), "Failed to parse node annotation, rewriting it", "node", n.Name)
+		if now := time.Now(); now.Sub(d.logged[n.Name]) >= logPause {
+			d.logged[n.Name] = now
+			klog.ErrorS(errors.New(n.Kernel.Problem), "Failed to parse node annotation, rewriting it", "node", n.Name)
+		}
 		return true
 	}
 	delete(d.have, n.Name)

@@ -40,8 +40,8 @@ func (f *failures) node(s sdn.Step, err error) {
 	}
 }
 
-// of returns the error of a change, given what nodes have. A removal succeeds once no node that could not be updated has
-// an address of the Service.
+// of returns the error of a change, given what nodes have. A removal fails as long as a node that could not be updated
+// has an address of the Service.
 func (f *failures) of(c dataplane.Change, have sdn.Table) error {
 	if c.Want == nil {
 		var errs []error

@@ -252,7 +252,7 @@ func TestAnswerIsAboutOneVersion(t *testing.T) {
 	}
 }
 
-// The removal of a Service fails as long as a node that has an address of it can't be updated. Other nodes don't matter.
+// The removal of a Service fails as long as a node that has an address of it can't be updated, whatever is with others.
 func TestRemovalDependsOnNodesOfItsService(t *testing.T) {
 	during(t, func(r *running) {
 		refuse := func(nodes ...string) {

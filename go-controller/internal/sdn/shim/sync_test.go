@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -311,5 +314,33 @@ func testNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
 	}
 	if got := c.observe(node("n1", "1", c.n1, vip))[shard]; got.Active != "" || got.Settled || c.changes != 1 {
 		t.Errorf("n1 does not hold its address: %+v, %d changes", got, c.changes)
+	}
+}
+
+// A kubelet that writes an annotation again and again that can't be parsed doesn't fill the log.
+func TestUnreadableAnnotationIsLoggedOncePerPause(t *testing.T) {
+	synctest.Test(t, testUnreadableAnnotationIsLoggedOncePerPause)
+}
+
+func testUnreadableAnnotationIsLoggedOncePerPause(t *testing.T) {
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	defer klog.CaptureState().Restore()
+	klog.SetLogger(logger)
+	c := newCluster(t)
+	log, ok := logger.GetSink().(ktesting.Underlier)
+	if !ok {
+		t.Fatal("the logs can't be read")
+	}
+	for i := range 150 {
+		unreadable := node("n1", strconv.Itoa(i+1), c.n1)
+		unreadable.Kernel.Problem = fmt.Sprintf("not JSON: %d", i)
+		c.observe(unreadable)
+		pass(logPause / 100)
+	}
+	if got := strings.Count(log.GetBuffer().String(), "not JSON"); got != 2 {
+		t.Errorf("%d lines in %s, want 2", got, logPause*3/2)
+	}
+	if !c.unreadable["n1"] {
+		t.Error("the annotation is not rewritten")
 	}
 }
