@@ -5,7 +5,6 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,10 +45,10 @@ func (p *path) addDataplane() {
 		return
 	}
 	if c := p.verdict(v1alpha1.ReasonDataplaneError, v1alpha1.ReasonMisplacedFlow, v1alpha1.ReasonTooManyBackends,
-		v1alpha1.ReasonTooManySourceRanges, v1alpha1.ReasonProgramming); c != nil {
+		v1alpha1.ReasonTooManySourceRanges, v1alpha1.ReasonProgramming, v1alpha1.ReasonNotTranslated); c != nil {
 		link := Link{Name: LinkDataplane, Object: object, State: stateOf(c), Reason: c.Reason, Message: c.Message,
 			Command: p.mendRows(c.Reason)}
-		if c.Reason == v1alpha1.ReasonProgramming && strings.Contains(c.Message, "ovn-northd") {
+		if c.Reason == v1alpha1.ReasonNotTranslated {
 			name, _ := p.unwritableGateway()
 			p.addUnchangeable(&link, name, true)
 		}

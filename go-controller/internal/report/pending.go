@@ -17,7 +17,7 @@ import (
 // untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait, and that
 // ovn-northd has not translated.
 func untranslated() *status.Verdict {
-	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotTranslated,
 		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
 			world.ProgramWait)}
 }

@@ -46,7 +46,7 @@ func TestStatusWaitsForNorthd(t *testing.T) {
 		}
 		got = status(late, start)
 		if got == nil || len(got.Addrs) != 1 || got.Announced == nil || got.Announced.Status != metav1.ConditionUnknown ||
-			got.Announced.Reason != v1alpha1.ReasonProgramming || !until.IsZero() {
+			got.Announced.Reason != v1alpha1.ReasonNotTranslated || !until.IsZero() {
 			t.Errorf("pending for too long, assigned %t: %+v, until %v", assigned, got, until)
 		}
 		got = status(late, time.Time{})

@@ -168,6 +168,9 @@ const (
 	ReasonOtherServiceProxy = "OtherServiceProxy"
 	// ReasonProgramming (Unknown): the dataplane has not confirmed the configuration yet.
 	ReasonProgramming = "Programming"
+	// ReasonNotTranslated (Unknown): ovn-northd has not translated the rows of the Service for 30 s. OVN keeps what it
+	// had.
+	ReasonNotTranslated = "NotTranslated"
 	// ReasonDatabaseUnreachable (Unknown): the controller is not connected to OVN's databases, so it does not know
 	// whether a gateway answers. OVN keeps its configuration. Also a reason of L2Domains (Ready).
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
