@@ -24,8 +24,8 @@ type withdrawal struct {
 	done bool
 }
 
-// deferRelease suppresses the release of addresses in a snapshot as long as any address may be announced. It returns the
-// time of the next check, or the zero time if no check is needed.
+// deferRelease suppresses the release of addresses in a snapshot as long as any address may be announced. It returns
+// the time of the next check, or the zero time if no check is needed.
 func (wd *withdrawal) deferRelease(w *world.Snapshot, known report.Observed, absent bool) time.Time {
 	s := &w.Cluster.ModeSetting
 	if s.Mode != world.Disabled {

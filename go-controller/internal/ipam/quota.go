@@ -79,8 +79,8 @@ func (q *quotaUsage) release(p *pool, a netip.Addr, namespace string) {
 	}
 }
 
-// markListed records that a Service of a namespace has an address besides another one, or may take it back. p is nil for
-// an address in no pool.
+// markListed records that a Service of a namespace has an address besides another one, or may take it back. p is nil
+// for an address in no pool.
 func (q *quotaUsage) markListed(p *pool, a netip.Addr, namespace string) {
 	if p != nil && p.Quota > 0 {
 		q.listed[addrInNamespace{a, namespace}] = true
