@@ -66,9 +66,9 @@ func TestDrainNamesEgressServices(t *testing.T) {
 	cluster := objects.Objects{Services: []*corev1.Service{service("shop", "mail"), service("shop", "web")}}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
 		Labels: map[string]string{egressLabel + "shop-web": "", egressLabel + "shop-gone": ""}}}
-	const want = "Connections that pods open from the address of 1 Service go through node n1 (EgressService: shop/web), " +
-		"and do not move: they end when it stops. Set spec.nodeSelector of the EgressService before, so that OVN-Kubernetes " +
-		"selects another node."
+	const want = "Connections that pods open from the address of 1 Service go through node n1 (EgressService: " +
+		"shop/web), and do not move: they end when it stops. Set spec.nodeSelector of the EgressService before, so that " +
+		"OVN-Kubernetes selects another node."
 	if got := throughHost(&cluster, n); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
