@@ -91,7 +91,6 @@ func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 	switch {
 	case len(u.have) > 0:
 		r.Use, r.Message, about = InUse, "address of "+services(u.have), u.have
-		q.Address = a
 	case len(u.request) > 0:
 		r.Use, r.Message, about = Requested, "no Service has it; requested by "+services(u.request), u.request
 	case len(u.inside) > 0:
@@ -105,7 +104,10 @@ func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 	var paths []*Result
 	probes := q.Probes
 	for _, key := range about {
-		q.Service = key
+		q.Service, q.Address = key, netip.Addr{}
+		if len(u.have) > 0 || p.onlyListed(key, a) {
+			q.Address = a
+		}
 		to := Targets(o.Service(key), &q)
 		q.Probes = slices.DeleteFunc(slices.Clone(probes), func(seen Probe) bool { return !slices.Contains(to, seen.To) })
 		paths = append(paths, explain(p.to(q)))
@@ -116,6 +118,31 @@ func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 	printable.Clean(r)
 	r.Services = paths
 	return r
+}
+
+// onlyListed reports whether a Service has other addresses than this one, which it lists in spec.externalIPs and does not
+// have.
+func (p *path) onlyListed(key world.Key, a netip.Addr) bool {
+	ours, assigned := p.serviceOf(key), convert.Assigned(p.objects.Service(key))
+	return ours != nil && len(assigned) > 0 && slices.Contains(ours.ExternalIPs, a) &&
+		!slices.Contains(slices.Concat(assigned, ours.HeldExternalIPs, ours.Requested), a)
+}
+
+// isUnservedExternal reports whether the question is about an address that the Service only lists in spec.externalIPs.
+// Nothing after the link of the address is about it, which says why the Service does not have it.
+func (p *path) isUnservedExternal() bool {
+	if !p.Address.IsValid() || !p.onlyListed(p.Service, p.Address) {
+		return false
+	}
+	link := &p.links[len(p.links)-1]
+	if link.Object = p.Address.String(); link.State == OK {
+		link.State, link.Reason = Unknown, ReasonNotProcessed
+		link.Message = "no condition says why the Service does not have it: the controller may not have seen " +
+			"spec.externalIPs yet"
+	} else {
+		link.State = Broken
+	}
+	return true
 }
 
 // explainUnused says what an address is that no Service has or asks for.

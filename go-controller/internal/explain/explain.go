@@ -159,6 +159,9 @@ func explain(p *path) *Result {
 			r.Addresses = append(r.Addresses, a.String())
 		}
 	}
+	if p.service != nil && len(r.Addresses) == 0 && slices.Contains(p.service.HeldExternalIPs, p.Address) {
+		r.Addresses = []string{p.Address.String()}
+	}
 	var first int
 	if r.Reachable, first = p.reachability(); first >= 0 {
 		r.FirstBroken = &r.Links[first]
@@ -224,7 +227,7 @@ func (p *path) serviceOf(key world.Key) *world.Service {
 
 // addLinks adds the links up to the first one without which the others do not exist.
 func (p *path) addLinks() {
-	if !p.addService() || !p.addPool() || !p.addAddress() {
+	if !p.addService() || !p.addPool() || !p.addAddress() || p.isUnservedExternal() {
 		return
 	}
 	if len(p.asked()) == 0 {

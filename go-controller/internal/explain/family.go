@@ -34,7 +34,7 @@ func (p *path) families() []FamilyResult {
 	var results []FamilyResult
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		of := *p
-		of.family, of.links, of.remarks, of.layer2, of.byDomain = f, nil, nil, false, nil
+		of.family, of.links, of.remarks, of.layer2, of.byDomain, of.mayLackRows = f, nil, nil, false, nil, false
 		if len(of.asked()) == 0 {
 			return nil
 		}

@@ -35,7 +35,7 @@ func TestListingsOfOneAddress(t *testing.T) {
 	}
 }
 
-// An address that only a Service asks for is not reachable, although that Service is.
+// An address that only a Service asks for is not reachable, and the answer is not about the Service's own address.
 func TestAddressOfNoServiceIsNotReachable(t *testing.T) {
 	base, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestAddressOfNoServiceIsNotReachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Address(s.Objects, s.address, s.question)
-	if len(r.Services) != 1 || r.Services[0].Reachable != Yes || r.Reachable() {
+	if len(r.Services) != 1 || r.Services[0].Reachable != No || r.Reachable() {
 		t.Errorf("reachable: %v, by %d Services", r.Reachable(), len(r.Services))
 	}
 }
