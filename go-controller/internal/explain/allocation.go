@@ -42,10 +42,8 @@ func (p *path) addService() bool {
 			"clients outside the cluster", s.Spec.Type), p.kubectl(`patch service %s -p '{"spec":{"type":"LoadBalancer"}}'`, s.Name))
 	case !convert.Ours(s, p.objects.ServiceOptions()):
 		p.broken(LinkService, name, ReasonOtherClass, fmt.Sprintf("spec.loadBalancerClass is %s: another controller serves "+
-			"the Service, or none: ovnkube-slb does not serve this class (--load-balancer-class); the field is immutable, so "+
-			"the Service must be created again", *s.Spec.LoadBalancerClass),
-			p.kubectl("get service %s -o yaml", s.Name)+" | sed 's,loadBalancerClass: .*,loadBalancerClass: "+
-				v1alpha1.LoadBalancerClass+",' | kubectl replace --force -f -")
+			"the Service, or none: ovnkube-slb does not serve this class, or no longer (--load-balancer-class); the field is "+
+			"immutable, so the Service must be created again to get another class", *s.Spec.LoadBalancerClass), p.mendClass())
 	case p.allocated == nil && p.mayAwaitOVN():
 		p.add(p.awaitsOVN())
 	case p.allocated == nil:
