@@ -51,6 +51,9 @@ func (l *Lab) Install(ctx context.Context, manifests, controller string, flags .
 
 // StartController starts the program ovnkube-slb with the flags that it has in a cluster, and returns when it is ready.
 func (l *Lab) StartController(ctx context.Context, controller string, flags ...string) error {
+	if p, err := l.Controller(); err == nil && p.Alive() {
+		return errors.New("a controller runs: lab stop-controller")
+	}
 	cp, err := l.ControlPlane()
 	if err != nil {
 		return err

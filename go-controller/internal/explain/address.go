@@ -120,8 +120,8 @@ func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 	return r
 }
 
-// onlyListed reports whether a Service has other addresses than this one, which it lists in spec.externalIPs and does not
-// have.
+// onlyListed reports whether a Service has other addresses than this one, which it lists in spec.externalIPs and does
+// not have.
 func (p *path) onlyListed(key world.Key, a netip.Addr) bool {
 	ours, assigned := p.serviceOf(key), convert.Assigned(p.objects.Service(key))
 	return ours != nil && len(assigned) > 0 && slices.Contains(ours.ExternalIPs, a) &&

@@ -28,7 +28,10 @@ func product() []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "install", Usage: "apply a kustomization and start the controller with the rights in it",
-			ArgsUsage:       "KUSTOMIZATION PROGRAM [FLAGS...]",
+			ArgsUsage: "KUSTOMIZATION PROGRAM [FLAGS...]",
+			Description: "FLAGS are those of ovnkube-slb controller, besides the ones that the lab needs. Arguments in the " +
+				"kustomization are for Pods, which the lab does not start: repeat those that matter as FLAGS, such as " +
+				"--load-balancer-class, also of start-guards.",
 			SkipFlagParsing: true,
 			Action: helpOr(func(c *cli.Context, l *lab.Lab) error {
 				args := c.Args().Slice()
