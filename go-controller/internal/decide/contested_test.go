@@ -152,3 +152,28 @@ func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
 	s.w.Probed = map[string][]string{first: {s.probe(first)}}
 	s.expect("probed", time.Millisecond, true, nil)
 }
+
+// A host that answers now and then after an address is announced, each time from another MAC address, costs one change
+// of the Service's verdict.
+func TestLateAnswersThatComeAndGo(t *testing.T) {
+	s, first := newProbed(t)
+	s.expect("new", 0, false, about(first, "10.50.0.100"))
+	probe := s.probe(first)
+	s.expect("a guard that hangs", probeTimeout, true, nil)
+	s.w.Services[0].Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	s.report(first, probe, conflictingMAC)
+	want := s.expect("first answer", time.Second, true, about(first, "10.50.0.100")).Allocation.Services[web]
+	if want.Reason != v1alpha1.ReasonAddressConflict {
+		t.Fatalf("first answer: %s %s", want.Reason, want.Message)
+	}
+	for i := range 20 {
+		s.w.Reports = nil
+		if i%2 == 0 {
+			s.report(first, probe, fmt.Sprintf("02:00:00:00:01:%02d", i))
+		}
+		d := s.expect("now and then", announcedConflictTime-time.Second, true, about(first, "10.50.0.100"))
+		if got := d.Allocation.Services[web]; got.Message != want.Message {
+			t.Fatalf("%d: %s %s, want %s", i, got.Reason, got.Message, want.Message)
+		}
+	}
+}
