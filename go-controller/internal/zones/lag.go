@@ -28,6 +28,9 @@ type lag struct {
 	// An agent that has been restarted applies everything again, and reports less until then, but the rows are there.
 	applied uint64
 	since   time.Time
+	// until is the newest version as of since. What the zone lacked may be gone before it is too late for it, and what
+	// comes later has time of its own.
+	until uint64
 	// lasting is set once that has lasted for too long, or the agent itself reports that the zone can't be changed. It
 	// stays until the zone has applied all that it lacked then, which is up to version to.
 	lasting bool
@@ -46,12 +49,12 @@ func (p *Publisher) observeLags(w *world.Snapshot) {
 		if was := p.lags[n.Name]; was != nil {
 			is.lasting, is.to = was.lasting, was.to
 			if was.applied >= is.applied {
-				is.applied, is.since = was.applied, was.since
+				is.applied, is.since, is.until = was.applied, was.since, was.until
 			}
 		}
 		lags[n.Name] = is
 	}
-	p.refreshBacked(func(node string) bool {
+	lowest := p.refreshBacked(lags, func(node string) bool {
 		is := lags[node]
 		return is != nil && (is.lasting || !is.since.IsZero() && w.Now.Sub(is.since) >= limit)
 	})
@@ -62,12 +65,12 @@ func (p *Publisher) observeLags(w *world.Snapshot) {
 		if is == nil {
 			continue
 		}
-		newest, lasting := p.backed[n.Name], is.lasting && is.applied < is.to
+		newest, lasting := p.backed[n.Name], is.lasting && is.applied < is.to && lowest[n.Name] <= is.to
 		switch {
 		case newest <= is.applied:
 			is.since, lasting = time.Time{}, false
-		case is.since.IsZero():
-			is.since = w.Now
+		case is.since.IsZero() || lowest[n.Name] > is.until:
+			is.since, is.until = w.Now, newest
 		}
 		switch {
 		case lasting:
@@ -93,8 +96,8 @@ func (p *Publisher) observeLags(w *world.Snapshot) {
 }
 
 // refreshBacked computes backed again for some nodes: the plans may have been deleted, or have lost their backends
-// there. p.mu must be held.
-func (p *Publisher) refreshBacked(of func(node string) bool) {
+// there. It returns the lowest version that each of their zones lacks. p.mu must be held.
+func (p *Publisher) refreshBacked(lags map[string]*lag, of func(node string) bool) map[string]uint64 {
 	stale := false
 	for node := range p.backed {
 		if of(node) {
@@ -103,11 +106,22 @@ func (p *Publisher) refreshBacked(of func(node string) bool) {
 		}
 	}
 	if !stale { // A pass must not look at all backends for nothing.
-		return
+		return nil
 	}
+	lowest := map[string]uint64{}
 	for _, o := range p.objects {
-		p.addBacked(o, of)
+		version := Version(o)
+		p.addBacked(o, func(node string) bool {
+			if !of(node) {
+				return false
+			}
+			if version > lags[node].applied && (lowest[node] == 0 || version < lowest[node]) {
+				lowest[node] = version
+			}
+			return true
+		})
 	}
+	return lowest
 }
 
 // addBacked adds the version of a plan to backed. p.mu must be held.
@@ -115,8 +129,8 @@ func (p *Publisher) addBacked(o *v1alpha1.ServicePlan, of func(node string) bool
 	version := Version(o)
 	for i := range o.Spec.Listeners {
 		for _, b := range o.Spec.Listeners[i].Backends {
-			if version > p.backed[b.NodeName] && of(b.NodeName) {
-				p.backed[b.NodeName] = version
+			if of(b.NodeName) {
+				p.backed[b.NodeName] = max(p.backed[b.NodeName], version)
 			}
 		}
 	}

@@ -70,6 +70,18 @@ func TestZonesLagOnceTheyHaveMadeNoProgressForAWhile(t *testing.T) {
 	if lagsAt(p, start.Add(6*limit), 9, "", key); p.Lags("n1") {
 		t.Error("the zone lags behind a plan that was deleted")
 	}
+	o.ResourceVersion = "13"
+	p.store(&o)
+	lagsAt(p, start.Add(7*limit), 9, "", key)
+	p.forget("shop.web") // The agent never sees it.
+	o.ResourceVersion = "15"
+	p.store(&o)
+	if lagsAt(p, start.Add(8*limit), 9, "", key) {
+		t.Error("the zone lags behind a plan that was published just now")
+	}
+	if !lagsAt(p, start.Add(9*limit), 9, "", key) {
+		t.Error("the zone does not lag behind a plan that it has not applied for a while")
+	}
 }
 
 // lagsAt reports whether node n1 lags behind the Service after an observation.
