@@ -3,6 +3,7 @@
 package zones
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -55,6 +56,7 @@ func (p *Publisher) activeGateways(
 	defer p.mu.Unlock()
 	claims, active := map[world.ShardID]map[string]seenClaim{}, map[world.ShardID]*world.Node{}
 	latest := map[world.ShardID]seenClaim{}
+	former := map[world.ShardID]map[string]seenClaim{}
 	fresh := false
 	for _, n := range w.Nodes {
 		if n.Agent == nil || n.Chassis == "" {
@@ -62,6 +64,7 @@ func (p *Publisher) activeGateways(
 		}
 		for shard, at := range n.Agent.Claims {
 			if !slices.Contains(gateways[shard], n.Name) {
+				p.keepFormer(former, n, shard, at)
 				continue
 			}
 			claim, isNew := p.observeClaim(shard, n.Name, at, w.Now)
@@ -83,6 +86,18 @@ func (p *Publisher) activeGateways(
 			w.ShardStates[shard] = world.ShardState{Active: n.Name, Settled: w.Now.Sub(claim.seen) >= settleTime}
 		}
 	}
+	recordDisputes(w, claims, former, active, latest)
+	p.claims, p.former = claims, former
+	if fresh { // nothing else reports that the claim has settled, or is in doubt
+		time.AfterFunc(settleTime, p.options.Changed)
+		time.AfterFunc(doubtTime, p.options.Changed)
+	}
+	return active
+}
+
+// recordDisputes records the shards that another node than the active gateway may have, too.
+func recordDisputes(w *world.Snapshot, claims, former map[world.ShardID]map[string]seenClaim,
+	active map[world.ShardID]*world.Node, latest map[world.ShardID]seenClaim) {
 	for shard, byNode := range claims {
 		if disputed, silent := supersede(w.Nodes, active[shard].Name, byNode); disputed {
 			state := w.ShardStates[shard]
@@ -93,12 +108,37 @@ func (p *Publisher) activeGateways(
 			w.ShardStates[shard] = state
 		}
 	}
-	p.claims = claims
-	if fresh { // nothing else reports that the claim has settled, or is in doubt
-		time.AfterFunc(settleTime, p.options.Changed)
-		time.AfterFunc(doubtTime, p.options.Changed)
+	for shard, byNode := range former {
+		if state, claimed := w.ShardStates[shard]; claimed && w.Now.Sub(latest[shard].seen) >= doubtTime {
+			state.SilentRival = cmp.Or(state.SilentRival, firstSilent(w.Nodes, byNode))
+			w.ShardStates[shard] = state
+		}
 	}
-	return active
+}
+
+// keepFormer keeps the claim of a node that was a gateway of a shard when it claimed it, and is none any more, until
+// the node reports that it has released the shard or does not stand by the claim. A hanging agent does not learn that
+// the node was excluded, and its zone goes on answering. p.mu must be held.
+func (p *Publisher) keepFormer(former map[world.ShardID]map[string]seenClaim, n *world.Node, shard world.ShardID,
+	at time.Time) {
+	claim, known := p.knownClaim(shard, n.Name)
+	if !known || !claim.at.Equal(at) || claim.superseded || !stands(n) {
+		return
+	}
+	if former[shard] == nil {
+		former[shard] = map[string]seenClaim{}
+	}
+	former[shard][n.Name] = claim
+}
+
+// firstSilent returns the first node with a claim whose agent is silent, or an empty string.
+func firstSilent(nodes []*world.Node, claims map[string]seenClaim) string {
+	for _, n := range nodes {
+		if _, claimed := claims[n.Name]; claimed && n.Agent.Silent {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // missesRival reports whether a node that was cut off reports that it still reaches no other, or no other gateway that
@@ -115,13 +155,21 @@ func missesRival(n *world.Node, shard world.ShardID, nodes []*world.Node) bool {
 // observeClaim returns the claim of a shard by a node since at, by the node's clock, and whether it is new. p.mu must
 // be held.
 func (p *Publisher) observeClaim(shard world.ShardID, node string, at, now time.Time) (claim seenClaim, isNew bool) {
-	if claim, known := p.claims[shard][node]; known && claim.at.Equal(at) {
+	if claim, known := p.knownClaim(shard, node); known && claim.at.Equal(at) {
 		return claim, false
 	}
 	if p.claims == nil && at.Before(now) { // it is older than this process
 		return seenClaim{at: at, seen: at}, true
 	}
 	return seenClaim{at: at, seen: now}, true
+}
+
+// knownClaim returns the claim of a shard by a node that is, or was, one of its gateways. p.mu must be held.
+func (p *Publisher) knownClaim(shard world.ShardID, node string) (claim seenClaim, known bool) {
+	if claim, known = p.claims[shard][node]; !known {
+		claim, known = p.former[shard][node]
+	}
+	return claim, known
 }
 
 // stands reports whether what a gateway claims may be what it does: nothing says that it does not work. As long as that

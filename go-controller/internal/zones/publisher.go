@@ -72,8 +72,9 @@ type Publisher struct {
 	deleted map[types.UID]bool
 	// unnumbered are the shards without an ordinal, and why.
 	unnumbered dataplane.ShardsError
-	// claims are the gateways' claims of shards, as first seen; nil before the first snapshot.
-	claims map[world.ShardID]map[string]seenClaim
+	// claims are the gateways' claims of shards, as first seen; nil before the first snapshot. former are those of nodes
+	// that are no gateways of the shard any more and have not released it, as far as they report.
+	claims, former map[world.ShardID]map[string]seenClaim
 	// unclaimed are the shards with addresses that no gateway has claimed, and since when which one is to claim it.
 	unclaimed map[world.ShardID]unclaimed
 	// missed are the gateways that had to claim a shard and did not.
