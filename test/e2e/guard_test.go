@@ -182,8 +182,8 @@ var _ = Describe("A gateway with a guard", Ordered, func() {
 		taken := []string{addrs[0].String(), addrs[1].String()}
 		otherHost, mac := otherHostOf(ctx, taken)
 		allocated := condition("web", v1alpha1.ConditionAllocated)
-		// A conflict that an earlier spec has caused counts for a minute.
-		Eventually(allocated).WithContext(ctx).Should(HavePrefix("True Allocated: "))
+		// A conflict that an earlier spec has caused ends after three probes without an answer, and a minute.
+		Eventually(allocated, 2*await.Limit).WithContext(ctx).Should(HavePrefix("True Allocated: "))
 		Expect(otherHost(ctx, "add")).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			_ = otherHost(ctx, "del") // fails if the spec has done it
