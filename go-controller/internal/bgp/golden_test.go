@@ -40,7 +40,7 @@ func TestGoldens(t *testing.T) {
 
 func compute(w *world.Snapshot) *bgp.Layout {
 	layout := place.Compute(w)
-	return bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	return bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 }
 
 func sorted[T any](list []*T, name func(*T) string) []*T {

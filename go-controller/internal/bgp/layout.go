@@ -44,8 +44,8 @@ type Layout struct {
 // is in no L2Domain.
 type Home func(pool string, a netip.Addr) (world.ShardID, bool)
 
-// Compute builds a Layout from a snapshot, which may contain all nodes or only the node that computes it.
-func Compute(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
+// NewLayout builds a Layout from a snapshot, which may contain all nodes or only the node that computes it.
+func NewLayout(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	l := &Layout{
 		world: w, allocation: a, home: home,
 		nodes:   make(map[string]*world.Node, len(w.Nodes)),

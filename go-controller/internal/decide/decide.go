@@ -98,7 +98,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 		st.reachability = reachability
 	}
 	d.Reachability = st.reachability
-	d.BGP = bgp.Compute(w, d.Allocation, layout.ConfiguredShardOf)
+	d.BGP = bgp.NewLayout(w, d.Allocation, layout.ConfiguredShardOf)
 	if st.refreshes == nil {
 		st.refreshes = refreshes{}
 	}

@@ -83,7 +83,7 @@ func (p *path) users(a netip.Addr) (u users) {
 // or Unread has "services": then only those of some are among them.
 func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 	p := clusterPath(o, q)
-	p.decide()
+	p.computeDecisions()
 	a = a.Unmap()
 	r := &AddressResult{Address: a.String(), Pool: p.allocation.PoolOf(a)}
 	u := p.users(a)

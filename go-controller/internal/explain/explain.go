@@ -146,7 +146,7 @@ type path struct {
 // Explain answers a question about a Service that exists.
 func Explain(o *objects.Objects, q Question) *Result {
 	p := clusterPath(o, q)
-	p.decide()
+	p.computeDecisions()
 	return explain(p.to(q))
 }
 
@@ -198,10 +198,10 @@ func clusterPath(o *objects.Objects, q Question) *path {
 	return p
 }
 
-// decide adds the decisions about all Services.
-func (p *path) decide() {
+// computeDecisions adds the decisions about all Services.
+func (p *path) computeDecisions() {
 	p.allocation = ipam.Allocate(p.world, p.layout.ConfiguredShardOf)
-	p.bgp = bgp.Compute(p.world, p.allocation, p.layout.ConfiguredShardOf)
+	p.bgp = bgp.NewLayout(p.world, p.allocation, p.layout.ConfiguredShardOf)
 	p.survey = frrk8s.Survey(p.world, p.bgp)
 }
 

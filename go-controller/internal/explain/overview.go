@@ -96,7 +96,7 @@ const ReasonSessionsOutdated = "SessionsOutdated"
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	accepted := []string{v1alpha1.ConditionAccepted}
 	v := &overview{path: clusterPath(o, Question{Now: now}), out: &Overview{}}
-	v.decide()
+	v.computeDecisions()
 	v.addLeader() // everything else may be out of date without it
 	v.addNodes()
 	for _, d := range sorted(o.Domains) {

@@ -38,7 +38,7 @@ type Route struct {
 func Routes(o *objects.Objects, now time.Time) []Route {
 	w := o.Snapshot(now)
 	layout := place.Compute(w)
-	routing := bgp.Compute(w, ipam.Allocate(w, layout.ConfiguredShardOf), layout.ConfiguredShardOf)
+	routing := bgp.NewLayout(w, ipam.Allocate(w, layout.ConfiguredShardOf), layout.ConfiguredShardOf)
 	survey := frrk8s.Survey(w, routing)
 	routes := []Route{}
 	for _, s := range w.Services {

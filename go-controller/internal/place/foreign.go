@@ -44,7 +44,7 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 			continue
 		}
 		if slices.ContainsFunc(n.Addrs, func(a netip.Addr) bool { return world.FamilyOf(a) == f && inSubnet(d, a) }) {
-			return otherNextHop(d, n, f)
+			return otherNextHopText(d, n, f)
 		}
 		own, known = append(own, ownNetworks(n, f)...), known || len(n.External) > 0
 		for network := range w.Bridges[n.Chassis] {
@@ -69,9 +69,9 @@ func ForeignSubnetsOf(d *world.Domain, w *world.Snapshot, f world.Family) string
 	return text
 }
 
-// otherNextHop describes a next hop of a domain that is not the one of a node's own default route in the same subnet.
+// otherNextHopText describes a next hop of a domain that is not that of a node's own default route in the same subnet.
 // Nothing has checked that it is a router: without one, clients in other subnets get no replies.
-func otherNextHop(d *world.Domain, n *world.Node, f world.Family) string {
+func otherNextHopText(d *world.Domain, n *world.Node, f world.Family) string {
 	for _, s := range d.Subnets {
 		hops := slices.DeleteFunc(slices.Clone(n.NextHops), func(a netip.Addr) bool { return !s.Prefix.Contains(a) })
 		if s.Gateway.IsValid() && world.FamilyOf(s.Gateway) == f && len(hops) > 0 && !slices.Contains(hops, s.Gateway) {

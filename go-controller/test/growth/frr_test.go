@@ -55,7 +55,7 @@ func TestFRRPass(t *testing.T) {
 	}
 	for range 2 {
 		layout := place.Compute(w)
-		l := bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+		l := bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 		objects := frrk8s.Render(w, l, &frrk8s.State{}).Objects
 		if c := frrk8s.Diff(objects, w.FRR); len(c.Put) < nodes {
 			t.Fatalf("%d writes for %d nodes", len(c.Put), nodes)

@@ -198,7 +198,7 @@ func own(sessions []bgp.Session) []bgp.Session {
 
 func compute(w *world.Snapshot) *bgp.Layout {
 	layout := place.Compute(w)
-	return bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	return bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 }
 
 func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {

@@ -55,7 +55,7 @@ func render(w *world.Snapshot) *frrk8s.Plan {
 		s.Given = s.Assigned
 	}
 	layout := place.Compute(w)
-	l := bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	l := bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 	return frrk8s.Render(w, l, &frrk8s.State{})
 }
 

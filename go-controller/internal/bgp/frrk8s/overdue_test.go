@@ -33,7 +33,7 @@ func reporting(nodes int) (*world.Snapshot, *bgp.Layout) {
 		w.FRR.Sessions[n.Name] = map[string]string{"10.50.0.1": "Established"}
 	}
 	layout := place.Compute(w)
-	return w, bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	return w, bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 }
 
 // A withdrawal is overdue after WithdrawTime, or at once for a process that has just started.
@@ -70,7 +70,7 @@ func TestWithdrawalsOfTwinsAreTheirOwn(t *testing.T) {
 	w.Peers[0].Nodes = w.Peers[0].Nodes[:2]
 	w.Peers = append(w.Peers, &twin)
 	layout := place.Compute(w)
-	l := bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	l := bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 	plan := frrk8s.Render(w, l, &frrk8s.State{})
 	if plan.NotWithdrawn("tor")+plan.NotWithdrawn("twin") != "" {
 		t.Errorf("tor: %q, twin: %q, want nothing", plan.NotWithdrawn("tor"), plan.NotWithdrawn("twin"))
@@ -83,7 +83,7 @@ func TestWithdrawalsOfTwinsAreTheirOwn(t *testing.T) {
 	// Our daemon is to have the session of all nodes of the twin, and of those of tor, which FRR has.
 	w.Nodes[3].NetworkUnavailable, twin.FRRK8s = false, false
 	twin.Nodes = append(slices.Clone(w.Peers[0].Nodes), twin.Nodes...)
-	l = bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	l = bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 	plan = frrk8s.Render(w, l, &frrk8s.State{})
 	if plan.NotWithdrawn("tor") != "" || !strings.HasPrefix(plan.NotWithdrawn("twin"), "not withdrawn by n0002, n0003:") {
 		t.Errorf("tor: %q, twin: %q, want the other nodes of the twin only", plan.NotWithdrawn("tor"),

@@ -43,7 +43,7 @@ func surveyBytes(t *testing.T, nodes int) uint64 {
 		w.FRR.Nodes[n.Name] = &world.FRRNode{Running: frrapi.Running{"10.50.0.1": list}}
 	}
 	layout := place.Compute(w)
-	l := bgp.Compute(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
+	l := bgp.NewLayout(w, ipam.Allocate(w, layout.ShardOf), layout.ConfiguredShardOf)
 	survey := l.Survey()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

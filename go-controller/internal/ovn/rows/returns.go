@@ -166,7 +166,7 @@ func (b *Builder) NodeRows(name string, backends []ShardBackend, known func(id s
 			continue
 		}
 		out = append(out, b.nodeRoutes(n, join, own[0].Addr())...)
-		if ports := served(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f }); len(ports) > 0 {
+		if ports := backendPorts(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f }); len(ports) > 0 {
 			out = append(out, b.nodePolicies(n, f, ports, own[0].Addr())...)
 		}
 	}
@@ -319,8 +319,8 @@ func mergeMissing(vips, known map[string]string) {
 	}
 }
 
-// served returns the ports of the load balancers' backends whose addresses satisfy meant.
-func served(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
+// backendPorts returns the ports of the load balancers' backends whose addresses satisfy meant.
+func backendPorts(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
 	ports := map[Port]bool{}
 	for _, row := range balancers {
 		vips, _ := row.Columns["vips"].(map[string]string)
