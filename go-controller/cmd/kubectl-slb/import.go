@@ -19,6 +19,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/metallb/cluster"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // importOptions are the flags of `kubectl slb import metallb`.
@@ -196,6 +197,23 @@ func printResult(out io.Writer, result *metallb.Result) error {
 	return nil
 }
 
+// awaitRead waits until the controller has read L2Domains. Without them it must hold addresses of their pools for which
+// MetalLB answers.
+func awaitRead(ctx context.Context, client dynamic.Interface, domains []metallb.Object, out io.Writer) error {
+	for _, d := range domains {
+		read, err := cluster.AwaitRead(ctx, client, d)
+		if err != nil {
+			return err
+		}
+		if !read {
+			fmt.Fprintf(out, "warning: no controller of ovnkube-slb has read L2Domain %s yet: is it installed? The import goes "+
+				"on. Addresses for which MetalLB answers may be held until MetalLB is removed (AddressConflict)\n", d.GetName())
+			return nil
+		}
+	}
+	return nil
+}
+
 // apply creates the objects. It changes nothing if a setting would be lost, if MetalLB's controller runs, or if the API
 // server would refuse an object.
 func (o *importOptions) apply(ctx context.Context, t *target, input *metallb.Input, result *metallb.Result,
@@ -226,7 +244,17 @@ func (o *importOptions) apply(ctx context.Context, t *target, input *metallb.Inp
 	if checked.Failed() {
 		return errors.New("nothing was created: the API server would refuse objects")
 	}
+	var domains []metallb.Object
 	for _, object := range result.Objects {
+		switch object.(type) {
+		case *v1alpha1.L2Domain:
+			domains = append(domains, object)
+		case *v1alpha1.IPAddressPool:
+			if err := awaitRead(ctx, t.objects, domains, out); err != nil {
+				return err
+			}
+			domains = nil
+		}
 		text, err := cluster.Apply(ctx, t.objects, object)
 		if err != nil {
 			return err
