@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
@@ -220,6 +221,17 @@ func startWeb(ctx context.Context) []netip.Addr {
 	applyExamples(ctx)
 	addrs := awaitAnnounced(ctx, "web")
 	awaitBackends(ctx)
+	return addrs
+}
+
+// startUncontestedWeb is startWeb for specs that need an address that no other host has. One may have had it in an
+// earlier spec: that counts until it has not answered three probes, and a minute, and no other Service gets the address
+// meanwhile.
+func startUncontestedWeb(ctx context.Context) []netip.Addr {
+	GinkgoHelper()
+	addrs := startWeb(ctx)
+	Eventually(condition("web", v1alpha1.ConditionAllocated), 2*await.Limit).WithContext(ctx).
+		Should(HavePrefix("True Allocated: "))
 	return addrs
 }
 

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
-	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 	"github.com/ovnkube-slb/ovnkube-slb/test/lab"
 )
 
@@ -83,10 +82,7 @@ var _ = Describe("A Service of type LoadBalancer", Label(smoke), func() {
 	})
 
 	It("shares its address with a Service that has the same key and different ports", func(ctx SpecContext) {
-		addrs := startWeb(ctx)
-		// Another host may have had the address in an earlier spec: for a minute, nothing else gets it then.
-		Eventually(condition("web", v1alpha1.ConditionAllocated), 2*await.Limit).WithContext(ctx).
-			Should(HavePrefix("True Allocated: "))
+		addrs := startUncontestedWeb(ctx)
 		kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
 		kubectl(ctx, `
 apiVersion: v1

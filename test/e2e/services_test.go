@@ -56,7 +56,7 @@ func eventuallyAnswered(ctx context.Context, from string, addrs []netip.Addr, tc
 var _ = Describe("loadBalancerSourceRanges", Label(smoke), func() {
 	It("admit only the listed clients, and do not affect ports of another Service at the same address",
 		func(ctx SpecContext) {
-			addrs := startWeb(ctx)
+			addrs := startUncontestedWeb(ctx)
 			kubectl(ctx, "", "annotate", "service", "web", v1alpha1.AnnotationAllowSharedIP+"=door")
 			kubectl(ctx, `
 apiVersion: v1
