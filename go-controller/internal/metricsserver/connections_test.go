@@ -13,46 +13,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/memnet"
 )
 
 // scrapeTimeout is the default of Prometheus.
 const scrapeTimeout = 10 * time.Second
-
-// pipes is a listener in memory, with a backlog.
-type pipes struct {
-	backlog chan net.Conn
-	closed  chan struct{}
-}
-
-// pipe is the server's end of a connection.
-type pipe struct {
-	net.Conn
-	source net.Addr
-}
-
-func (p *pipe) RemoteAddr() net.Addr { return p.source }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.backlog:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(source string) net.Conn {
-	client, server := net.Pipe()
-	p.backlog <- &pipe{server, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(source), 1000))}
-	return client
-}
 
 // scraperClient scrapes the server from an address, and counts its connections.
 type scraperClient struct {
@@ -60,13 +26,18 @@ type scraperClient struct {
 	connections int
 }
 
-func newScraper(server *pipes, source string) *scraperClient {
+// sourceOf returns the source of a client at an address.
+func sourceOf(address string) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(address), 1000)
+}
+
+func newScraper(server *memnet.Listener, source string) *scraperClient {
 	p := &scraperClient{}
 	p.Client = http.Client{Timeout: scrapeTimeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as the documentation's configuration
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			p.connections++
-			return server.dial(source), nil
+			return server.Dial(ctx, sourceOf(source))
 		}}}
 	return p
 }
@@ -102,7 +73,7 @@ func TestIdleConnectionsKeepNoOtherClientOut(t *testing.T) {
 				}
 				handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 				server := &Server{(&apiServer{}).access().protect(handler), certificates}
-				listener := &pipes{make(chan net.Conn, 1000), make(chan struct{})}
+				listener := memnet.Listen()
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
 				go func() { done <- server.Serve(ctx, listener) }()
@@ -112,7 +83,10 @@ func TestIdleConnectionsKeepNoOtherClientOut(t *testing.T) {
 				for range 5 * maxConnections {
 					idle.Go(func() {
 						for ctx.Err() == nil {
-							conn := listener.dial("192.0.2.66")
+							conn, err := listener.Dial(ctx, sourceOf("192.0.2.66"))
+							if err != nil {
+								return
+							}
 							stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 							_, _ = io.Copy(io.Discard, conn) // until the server closes it
 							stop()

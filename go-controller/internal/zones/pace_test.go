@@ -165,8 +165,7 @@ func TestDeletionIsNotPaced(t *testing.T) {
 
 // A plan that is too large for etcd stays an error until the Service is smaller. It is published without listeners.
 func TestTooLargePlanIsAnError(t *testing.T) {
-	withPublisher(t, func(t *testing.T, b *publishing) {
-		b.p.pace = newPace(paceRate, paceBurst)
+	withPublisherOf(t, newPace(paceRate, paceBurst), func(t *testing.T, b *publishing) {
 		p := wide(8000, 1, 10, true)
 		b.runner.Change(map[world.Key]*plan.Service{p.Key: p})
 		if s := b.published(p.Key); s == nil || len(s.Listeners) != 8000 || b.runner.Result(p.Key).Err != nil {

@@ -44,8 +44,14 @@ func (p *publishing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// withPublisher calls f in a bubble.
+// withPublisher calls f in a bubble. What is written is limited to a tenth of what a cluster may write (scale).
 func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
+	t.Helper()
+	withPublisherOf(t, newPace(paceRate/scale, paceBurst/scale), f)
+}
+
+// withPublisherOf calls f in a bubble. The publisher limits what is written with p.
+func withPublisherOf(t *testing.T, p pace, f func(t *testing.T, b *publishing)) {
 	t.Helper()
 	kinds, err := loadKinds()
 	if err != nil {
@@ -65,7 +71,7 @@ func withPublisher(t *testing.T, f func(t *testing.T, b *publishing)) {
 		}
 		b.clients = clients
 		b.p = New(Options{Clients: clients, Drifted: func() { b.drifted() }})
-		b.p.pace = newPace(paceRate/scale, paceBurst/scale)
+		b.p.pace = p
 		b.runner = loop.New(b.p, loop.Options{NamespaceBatch: 200})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/memnet"
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
@@ -166,9 +166,11 @@ func TestRequestsAreLimited(t *testing.T) {
 // A stream ends by itself, but not before the controller gives it up.
 func TestStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := bufconn.Listen(window)
+		listener := memnet.Listen()
 		serveFor(t, atVersion(), listener)
-		client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
+		client, _ := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+			return listener.Dial(ctx, netip.AddrPort{})
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()

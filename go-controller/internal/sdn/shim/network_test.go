@@ -12,18 +12,19 @@ import (
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/testing/memnet"
 )
 
 // network connects a dataplane to agents in the memory of the test, so that no time passes but that of synctest.
 type network struct {
 	mu        sync.Mutex
-	listeners map[string]*bufconn.Listener
+	listeners map[string]*memnet.Listener
 	last      netip.AddrPort
 }
 
 func newNetwork() *network {
-	return &network{listeners: map[string]*bufconn.Listener{}, last: netip.MustParseAddrPort("198.51.100.0:9484")}
+	return &network{listeners: map[string]*memnet.Listener{}, last: netip.MustParseAddrPort("198.51.100.0:9484")}
 }
 
 // listen returns the listener at another address, which is closed at the end of the test.
@@ -32,9 +33,9 @@ func (n *network) listen(t *testing.T) (netip.AddrPort, net.Listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.last = netip.AddrPortFrom(n.last.Addr().Next(), n.last.Port())
-	l := bufconn.Listen(64 << 10)
+	l := memnet.Listen()
 	n.listeners[n.last.String()] = l
-	t.Cleanup(func() { _ = l.Close() }) // unless it is closed already
+	t.Cleanup(func() { _ = l.Close() })
 	return n.last, l
 }
 
@@ -57,5 +58,5 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	if l == nil {
 		return nil, syscall.ECONNREFUSED
 	}
-	return l.DialContext(ctx)
+	return l.Dial(ctx, netip.AddrPort{})
 }

@@ -70,14 +70,7 @@ func (p *prober) watch(agents map[string]netip.AddrPort) {
 // follow checks the health of one agent until the context ends.
 func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 	var s state
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
 		start := time.Now()
 		heartbeat, why := p.dial.ask(ctx, at)
 		if ctx.Err() != nil {
@@ -85,10 +78,14 @@ func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 		}
 		before := s.lost
 		wait := s.observe(time.Now(), heartbeat, why)
-		// The interval is measured from start to start, regardless of how long the answer took.
-		timer.Reset(max(wait-time.Since(start), time.Millisecond))
 		if s.lost != before {
 			p.notify(ctx, node, s.lost)
+		}
+		// The interval is measured from start to start, regardless of how long the answer took.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(wait-time.Since(start), time.Millisecond)):
 		}
 	}
 }
