@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -72,8 +73,6 @@ type Controller struct {
 	// resync is set if OVN's rows differ from what was applied. They are written again after a pass has observed the
 	// current states of the shards.
 	resync atomic.Bool
-	// repairs limits how often other clients can cause that.
-	repairs *repairs
 
 	// fullPassDue is set if the last decision lacks a change: of other objects than Services, or one that could not be
 	// amended.
@@ -113,7 +112,6 @@ func New(cfg Config) (*Controller, error) {
 		wakeups: newWakeups(), ignoredLogged: logTimes{},
 		zones: noZones{},
 	}
-	c.repairs = &repairs{repair: c.drifted}
 	c.facts = kube.NewFacts(
 		cfg.Convert,
 		kube.Hooks{
@@ -136,8 +134,8 @@ func New(cfg Config) (*Controller, error) {
 	c.watch = kube.NewWatch(cfg.Kube, cfg.Clients, c.facts)
 	c.claims = kube.NewClaimWriter(cfg.Clients, c.facts, c.watch, m.countWrite)
 	network, err := cfg.Network(Hooks{
-		Changed: c.requestFullPass, Drifted: c.repairs.needed, Resync: func() { c.drifted() }, Transacted: c.transacted,
-		Translated: c.translated, Progress: c.applying.Beat,
+		Changed: c.requestFullPass, Drifted: dataplane.NewRepairs(c.drifted).Needed, Resync: c.drifted,
+		Transacted: c.transacted, Translated: c.translated, Progress: c.applying.Beat,
 		Repeat: func(keys []world.Key) { c.runner.Repeat(keys) },
 	})
 	if err != nil || network == nil {

@@ -62,8 +62,8 @@ type Hooks struct {
 	// Changed is called when the observed state has changed, Drifted when another client changed what was applied.
 	Changed, Drifted func()
 	// Resync is called when everything has to be applied again at once, because what is applied is unknown or because
-	// the dataplane itself limits how often it reports drift.
-	Resync func()
+	// the dataplane itself limits how often it reports drift. It returns false if that was scheduled already.
+	Resync func() bool
 	// Transacted is called after each transaction.
 	Transacted func(error)
 	// Progress is called while the dataplane works on a call that may take long.

@@ -111,7 +111,7 @@ func (o *Options) config() (controller.Config, error) {
 func (o *Options) network(clients *kube.Clients, hooks controller.Hooks) (*controller.Network, error) {
 	switch {
 	case o.NetworkType == OpenShiftSDN:
-		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Drifted,
+		d := shim.New(shim.Options{Nodes: o.Kube.CoreV1().Nodes(), Changed: hooks.Changed, Drifted: hooks.Resync,
 			Confirmed: hooks.Translated, Repeat: hooks.Repeat})
 		return &controller.Network{Dataplane: d, Observer: d}, nil
 	case o.NB.Address == "":

@@ -26,9 +26,11 @@ import (
 type Options struct {
 	// Nodes writes the annotations of nodes.
 	Nodes corev1client.NodeInterface
-	// Changed is called when a gateway is lost or has returned, or shards have another gateway. Drifted is called when a
-	// node's annotation differs from the desired one; all plans must then be applied.
-	Changed, Drifted func()
+	// Changed is called when a gateway is lost or has returned, or shards have another gateway.
+	Changed func()
+	// Drifted is called when a node's annotation differs from the desired one; all plans must then be applied. It returns
+	// false if that was scheduled already. Calls for the same node are limited (dataplane.Repairs).
+	Drifted func() bool
 	// Confirmed is called with Services that are no longer pending. Repeat is called with Services that must be applied
 	// again: their result is another one, or an address can be taken by its node.
 	//
@@ -44,7 +46,8 @@ const logPause = time.Minute
 type Dataplane struct {
 	nodes             corev1client.NodeInterface
 	prober            *prober
-	changed, drifted  func()
+	changed           func()
+	drifted           func() bool
 	confirmed, repeat func([]world.Key)
 	synced            chan struct{}
 
@@ -77,6 +80,8 @@ type Dataplane struct {
 	// unreadable are the nodes whose annotation must be rewritten in any case. logged is when that was last logged.
 	unreadable map[string]bool
 	logged     map[string]time.Time
+	// repairs are those of each node: its kubelet can change its annotation again and again, but delays no other node.
+	repairs map[string]*dataplane.Repairs
 	// orders are the gateways of all shards: those in the statuses of the domains until there is a topology.
 	orders     sdn.Orders
 	configured bool
@@ -92,7 +97,8 @@ func New(o Options) *Dataplane {
 		nodes: o.Nodes, changed: o.Changed, drifted: o.Drifted, confirmed: o.Confirmed, repeat: o.Repeat,
 		synced: make(chan struct{}), plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
-		logged: map[string]time.Time{}, confirmations: confirmations{}, active: map[world.ShardID]string{},
+		logged: map[string]time.Time{}, repairs: map[string]*dataplane.Repairs{}, confirmations: confirmations{},
+		active: map[world.ShardID]string{},
 	}
 	d.prober = newProber(d.healthChanged)
 	close(d.synced) // all required state arrives with the Nodes
@@ -126,7 +132,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 	defer d.mu.Unlock()
 	d.agents = map[string]netip.AddrPort{}
 	there := make(map[string]bool, len(w.Nodes))
-	changed := false
+	changed := map[string]bool{}
 	for i, n := range w.Nodes {
 		there[n.Name] = true
 		if n.Kernel == nil {
@@ -135,7 +141,9 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 		if n.Kernel.Agent.IsValid() {
 			d.agents[n.Name] = n.Kernel.Agent
 		}
-		changed = d.recordNode(n) || changed
+		if d.recordNode(n) {
+			changed[n.Name] = true
+		}
 		if why := lost[n.Name]; why != "" {
 			updated := *n
 			updated.Faults = maps.Clone(n.Faults)
@@ -152,10 +160,11 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.versions, node)
 			delete(d.unreadable, node)
 			delete(d.logged, node)
+			delete(d.repairs, node)
 		}
 	}
-	if d.want != nil && changed && !d.busy && d.hasDrifted() {
-		d.drifted()
+	if d.want != nil && len(changed) > 0 && !d.busy {
+		d.repair(func(node string) bool { return changed[node] })
 	}
 	if !d.configured {
 		d.orders = sdn.OrdersOf(w.Domains)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -45,9 +47,7 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 	d.confirmations.forget(d.have, d.placed)
 	d.activate()
 	d.ask()
-	if len(failed.nodes) == 0 && d.hasDrifted() {
-		d.drifted()
-	}
+	d.repair(func(node string) bool { return failed.nodes[node] == nil }) // a failed one is written again anyway
 	return failed
 }
 
@@ -101,11 +101,23 @@ func (d *Dataplane) takes(failed *failures) []sdn.Step {
 	})
 }
 
-// hasDrifted reports whether a node's assignment differs from the desired one, except for addresses that are handed
-// over. d.mu must be held.
-func (d *Dataplane) hasDrifted() bool {
+// repair has the annotations of nodes that affected returns true for repaired if they differ from the desired ones,
+// except for addresses that are handed over. d.mu must be held.
+func (d *Dataplane) repair(affected func(node string) bool) {
+	nodes := maps.Clone(d.unreadable)
 	waits := d.waits(func(*request) bool { return true })
-	return len(d.unreadable) > 0 || len(sdn.Take(d.have, d.want, func(a netip.Addr) bool { return waits[a] })) > 0
+	for _, s := range sdn.Take(d.have, d.want, func(a netip.Addr) bool { return waits[a] }) {
+		nodes[s.Node] = true
+	}
+	for node := range nodes {
+		if !affected(node) {
+			continue
+		}
+		if d.repairs[node] == nil {
+			d.repairs[node] = dataplane.NewRepairs(d.drifted)
+		}
+		d.repairs[node].Needed()
+	}
 }
 
 // write executes steps concurrently. d.mu must be held; write releases it meanwhile.

@@ -119,44 +119,46 @@ type cluster struct {
 	mu sync.Mutex
 	// changes and drifts count the calls of Options.Changed and Drifted.
 	changes, drifts int
-	// onRepeat is Options.Repeat, and settled are the keys in the calls of Options.Confirmed.
+	// onDrift and onRepeat are Options.Drifted and Repeat, and settled are the keys in the calls of Options.Confirmed.
+	onDrift  func() bool
 	onRepeat func([]world.Key)
 	settled  []world.Key
 	// writes to a node fail with the error in writeErrors.
 	writeErrors map[string]error
 	writes      int
+	// onWrite is called while a node is written. version is the newest version of any node.
+	onWrite func(node string)
+	version int
 }
 
 // newCluster returns a cluster whose dataplane runs until the test ends.
 func newCluster(t *testing.T) *cluster {
 	n := newNetwork()
 	c := &cluster{T: t, n1: startAgent(t, n), n2: startAgent(t, n), client: fake.NewClientset(),
-		onRepeat: func([]world.Key) {}, writeErrors: map[string]error{}}
+		onDrift: func() bool { return true }, onRepeat: func([]world.Key) {}, writeErrors: map[string]error{},
+		onWrite: func(string) {}, version: 100}
 	c.client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.writes++
 		patch, ok := a.(clienttesting.PatchAction)
 		if !ok {
 			return false, nil, nil
 		}
-		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(100 + c.writes)}},
-			c.writeErrors[patch.GetName()]
+		version := c.newVersion()
+		c.onWrite(patch.GetName())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.writes++
+		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}, c.writeErrors[patch.GetName()]
 	})
-	count := func(n *int) func() {
-		return func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			*n++
-		}
-	}
-	c.Dataplane = New(Options{Nodes: c.client.CoreV1().Nodes(), Changed: count(&c.changes), Drifted: count(&c.drifts),
-		Repeat: func(keys []world.Key) { c.onRepeat(keys) },
-		Confirmed: func(keys []world.Key) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.settled = append(c.settled, keys...)
-		}})
+	c.Dataplane = New(Options{
+		Nodes:   c.client.CoreV1().Nodes(),
+		Changed: func() { c.set(func() { c.changes++ }) },
+		Drifted: func() bool {
+			c.set(func() { c.drifts++ })
+			return c.onDrift()
+		},
+		Repeat:    func(keys []world.Key) { c.onRepeat(keys) },
+		Confirmed: func(keys []world.Key) { c.set(func() { c.settled = append(c.settled, keys...) }) },
+	})
 	c.prober.dial = n.dial
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -164,6 +166,21 @@ func newCluster(t *testing.T) *cluster {
 	synctest.Wait()
 	c.changes = 0
 	return c
+}
+
+// set changes the cluster.
+func (c *cluster) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// newVersion returns a version of a node that is newer than all others.
+func (c *cluster) newVersion() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	return strconv.Itoa(c.version)
 }
 
 // observe shows the dataplane nodes, and returns the states of shards.

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package dataplane
 
 import (
 	"sync"
 	"time"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
-// repairs decides when changes of other clients are repaired: at once, unless they never end (dataplane.DriftBackoff).
-// Package ovn does that by itself.
-type repairs struct {
+// Repairs decides when changes of other clients are repaired: at once, unless they never end (DriftBackoff).
+type Repairs struct {
 	// repair schedules a repair. It returns false if one was scheduled already, which covers this change, too.
 	repair func() bool
 
 	mu      sync.Mutex
-	backoff dataplane.DriftBackoff
+	backoff DriftBackoff
 	// free is the earliest time of the next repair. until is set while one waits for that time.
 	free  time.Time
 	until *time.Timer
 }
 
-// needed is called for each change of another client.
-func (r *repairs) needed() {
+// NewRepairs returns Repairs that call a function to schedule a repair. It must not block, and returns false if one was
+// scheduled already.
+func NewRepairs(schedule func() bool) *Repairs { return &Repairs{repair: schedule} }
+
+// Needed is called for each change of another client.
+func (r *Repairs) Needed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.until != nil {
@@ -43,7 +44,7 @@ func (r *repairs) needed() {
 }
 
 // repairNow repairs now. r.mu must be held.
-func (r *repairs) repairNow() {
+func (r *Repairs) repairNow() {
 	if now := time.Now(); r.repair() {
 		r.free = now.Add(r.backoff.Reported(now))
 	}

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package dataplane
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
 // Another client undoes each repair immediately. The first repairs are made at once, later ones with increasing delays,
@@ -15,23 +13,23 @@ import (
 func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []time.Time
-		var r *repairs
-		r = &repairs{repair: func() bool {
+		var r *Repairs
+		r = NewRepairs(func() bool {
 			made = append(made, time.Now())
-			if len(made) < dataplane.DriftBurst+5 {
-				go r.needed()
+			if len(made) < DriftBurst+5 {
+				go r.Needed()
 			}
 			return true
-		}}
+		})
 		start := time.Now()
-		r.needed()
+		r.Needed()
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if len(made) != dataplane.DriftBurst+5 {
-			t.Fatalf("%d repairs, want %d", len(made), dataplane.DriftBurst+5)
+		if len(made) != DriftBurst+5 {
+			t.Fatalf("%d repairs, want %d", len(made), DriftBurst+5)
 		}
-		if at := made[dataplane.DriftBurst].Sub(start); at != 0 {
-			t.Errorf("the first %d repairs took %s, want none to wait", dataplane.DriftBurst+1, at)
+		if at := made[DriftBurst].Sub(start); at != 0 {
+			t.Errorf("the first %d repairs took %s, want none to wait", DriftBurst+1, at)
 		}
 		if at := made[len(made)-1].Sub(start); at != (1+2+4+8)*time.Second {
 			t.Errorf("the last repair was made after %s", at)
@@ -43,16 +41,16 @@ func TestRepairsBackOffAgainstFightingWriter(t *testing.T) {
 func TestChangesThatOneRepairCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scheduled := false
-		r := &repairs{repair: func() bool {
+		r := NewRepairs(func() bool {
 			first := !scheduled
 			scheduled = true
 			return first
-		}}
+		})
 		for range 1000 {
-			r.needed()
+			r.Needed()
 		}
 		scheduled = false // a pass has run
-		if r.needed(); !scheduled {
+		if r.Needed(); !scheduled {
 			t.Error("a manual edit after many others waits")
 		}
 	})
