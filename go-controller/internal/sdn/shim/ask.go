@@ -60,24 +60,22 @@ func (d *Dataplane) follow(ctx context.Context, node string) {
 		if errors.Is(err, errUnconfirmed) && last != nil {
 			err = last // why there was no answer before
 		}
-		d.mu.Lock()
-		out := d.confirmations.answered(node, version, failed, err, time.Now())
-		d.conclude(out)
+		d.update(func() answers { return d.confirmations.answered(node, version, failed, err, time.Now()) })
 	}
 }
 
 // question returns what to ask a node, and when the answer is due. The version is empty if there is nothing to ask.
 func (d *Dataplane) question(node string) (at netip.AddrPort, version string, until time.Time) {
 	lost := d.prober.losses()
-	d.mu.Lock()
-	var out answers
-	if why := d.unreachable(node, lost); why != nil {
-		out = d.confirmations.unreachable(node, why)
-	}
-	r := d.confirmations.of(node)
-	at = d.agents[node]
-	version, until, r.asking = r.next()
-	d.conclude(out)
+	d.update(func() (out answers) {
+		if why := d.unreachable(node, lost); why != nil {
+			out = d.confirmations.unreachable(node, why)
+		}
+		r := d.confirmations.of(node)
+		at = d.agents[node]
+		version, until, r.asking = r.next()
+		return out
+	})
 	return at, version, until
 }
 
@@ -105,13 +103,14 @@ func (d *Dataplane) lose(lost map[string]string) (out answers) {
 // healthChanged is called when a gateway is lost or has returned.
 func (d *Dataplane) healthChanged() {
 	lost := d.prober.losses()
-	d.mu.Lock()
-	d.conclude(d.lose(lost))
+	d.update(func() answers { return d.lose(lost) })
 	d.changed()
 }
 
-// conclude passes on what nodes have answered. d.mu must be held; conclude releases it.
-func (d *Dataplane) conclude(out answers) {
+// update calls a function with the lock held, and passes on the answers that it returns.
+func (d *Dataplane) update(record func() answers) {
+	d.mu.Lock()
+	out := record()
 	d.activate()
 	confirmed, changed := d.servicesOf(out.confirmed), d.servicesOf(out.changed)
 	d.mu.Unlock()
@@ -144,8 +143,8 @@ func (d *Dataplane) waits(counts func(*request) bool) map[netip.Addr]bool {
 		}
 	}
 	for node, r := range d.confirmations {
-		for a, q := range r.released {
-			if counts(q) && !d.want.Has(node, a) {
+		for a, q := range r.byAddr {
+			if q.release && counts(q) && !d.want.Has(node, a) {
 				out[a] = true
 			}
 		}
@@ -179,7 +178,8 @@ func (d *Dataplane) request(node string, a netip.Addr) *request {
 	}
 	var oldest *request
 	for other, r := range d.confirmations {
-		if q := r.released[a]; q != nil && other != node && (oldest == nil || q.since.Before(oldest.since)) {
+		q := r.byAddr[a]
+		if q != nil && q.release && other != node && (oldest == nil || q.since.Before(oldest.since)) {
 			oldest = q
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -20,6 +21,9 @@ var errUnconfirmed = fmt.Errorf("its agent does not confirm it in time (%s)", ha
 
 // request is one change of a node's annotation that its agent has not confirmed.
 type request struct {
+	// release is true if the node was instructed to remove the address, and false if it was instructed to add it. A
+	// release that is not awaited any more remains until another node takes the address.
+	release bool
 	// version is the version of the Node with the change, and since is when it was written.
 	version string
 	since   time.Time
@@ -31,11 +35,9 @@ type request struct {
 
 func (r *request) awaited() bool { return !r.until.IsZero() }
 
-// requests are those of one node, by address.
+// requests are those of one node.
 type requests struct {
-	// released are addresses that the node was instructed to remove and taken those that it was instructed to add. A
-	// release that is not awaited any more remains until another node takes the address.
-	released, taken map[netip.Addr]*request
+	byAddr map[netip.Addr]*request
 	// asking is true while a goroutine asks the agent.
 	asking bool
 }
@@ -43,19 +45,17 @@ type requests struct {
 // next returns the newest version with an awaited request, and when the first answer is due. It returns false if no
 // answer is awaited.
 func (r *requests) next() (version string, until time.Time, ok bool) {
-	for _, requests := range []map[netip.Addr]*request{r.released, r.taken} {
-		for _, q := range requests {
-			if !q.awaited() {
-				continue
-			}
-			if !ok || revision.Newer(q.version, version) {
-				version = q.version
-			}
-			if !ok || q.until.Before(until) {
-				until = q.until
-			}
-			ok = true
+	for _, q := range r.byAddr {
+		if !q.awaited() {
+			continue
 		}
+		if !ok || revision.Newer(q.version, version) {
+			version = q.version
+		}
+		if !ok || q.until.Before(until) {
+			until = q.until
+		}
+		ok = true
 	}
 	return version, until, ok
 }
@@ -85,22 +85,20 @@ type confirmations map[string]*requests
 
 func (c confirmations) of(node string) *requests {
 	if c[node] == nil {
-		c[node] = &requests{released: map[netip.Addr]*request{}, taken: map[netip.Addr]*request{}}
+		c[node] = &requests{byAddr: map[netip.Addr]*request{}}
 	}
 	return c[node]
 }
 
 // written records a step that was written in a version of the Node.
 func (c confirmations) written(s sdn.Step, version string, now time.Time) {
-	r := c.of(s.Node)
-	for _, a := range s.Removed {
-		delete(r.taken, a)
-		r.released[a] = &request{version: version, since: now, until: now.Add(handoverTime)}
+	record := func(addrs []netip.Addr, release bool) {
+		for _, a := range addrs {
+			c.of(s.Node).byAddr[a] = &request{release: release, version: version, since: now, until: now.Add(handoverTime)}
+		}
 	}
-	for _, a := range s.New {
-		delete(r.released, a)
-		r.taken[a] = &request{version: version, since: now, until: now.Add(handoverTime)}
-	}
+	record(s.Removed, true)
+	record(s.New, false)
 }
 
 // again has a node asked again whether it holds an address that it did not hold at last.
@@ -113,7 +111,9 @@ func (c confirmations) again(node string, a netip.Addr, now time.Time) {
 // taken returns the request that a node hold an address, or nil.
 func (c confirmations) taken(node string, a netip.Addr) *request {
 	if r := c[node]; r != nil {
-		return r.taken[a]
+		if q := r.byAddr[a]; q != nil && !q.release {
+			return q
+		}
 	}
 	return nil
 }
@@ -127,21 +127,20 @@ func (c confirmations) answered(
 	r := c.of(node)
 	late := func(q *request) bool { return q.awaited() && !now.Before(q.until) }
 	applied := func(q *request) bool { return err == nil && !revision.Newer(q.version, version) }
-	for a, q := range r.released {
-		if late(q) || q.awaited() && applied(q) && failed[a] == "" {
-			q.until = time.Time{}
-			out.changed = append(out.changed, a)
-		}
-	}
-	for a, q := range r.taken {
+	for a, q := range r.byAddr {
 		switch {
+		case q.release:
+			if late(q) || q.awaited() && applied(q) && failed[a] == "" {
+				q.until = time.Time{}
+				out.changed = append(out.changed, a)
+			}
 		case applied(q) && failed[a] != "":
 			out.fail(a, q, errors.New(failed[a]))
 		case applied(q) && q.err != nil:
-			delete(r.taken, a)
+			delete(r.byAddr, a)
 			out.changed = append(out.changed, a)
 		case applied(q):
-			delete(r.taken, a)
+			delete(r.byAddr, a)
 			out.confirmed = append(out.confirmed, a)
 		case late(q):
 			out.fail(a, q, cmp.Or(err, errUnconfirmed))
@@ -153,14 +152,14 @@ func (c confirmations) answered(
 // unreachable records that a node can't answer.
 func (c confirmations) unreachable(node string, why error) (out answers) {
 	r := c.of(node)
-	for a, q := range r.released {
-		if q.awaited() {
+	for a, q := range r.byAddr {
+		switch {
+		case !q.release:
+			out.fail(a, q, why)
+		case q.awaited():
 			q.until = time.Time{}
 			out.changed = append(out.changed, a)
 		}
-	}
-	for a, q := range r.taken {
-		out.fail(a, q, why)
 	}
 	return out
 }
@@ -169,17 +168,14 @@ func (c confirmations) unreachable(node string, why error) (out answers) {
 // that are not assigned to their node.
 func (c confirmations) forget(have sdn.Table, want map[netip.Addr]placed) {
 	for node, r := range c {
-		for a, q := range r.released {
-			if next := want[a].node; !q.awaited() && (next == "" || next == node || have.Has(next, a)) {
-				delete(r.released, a)
+		maps.DeleteFunc(r.byAddr, func(a netip.Addr, q *request) bool {
+			if !q.release {
+				return !have.Has(node, a)
 			}
-		}
-		for a := range r.taken {
-			if !have.Has(node, a) {
-				delete(r.taken, a)
-			}
-		}
-		if len(r.released)+len(r.taken) == 0 && !r.asking {
+			next := want[a].node
+			return !q.awaited() && (next == "" || next == node || have.Has(next, a))
+		})
+		if len(r.byAddr) == 0 && !r.asking {
 			delete(c, node)
 		}
 	}
@@ -189,8 +185,8 @@ func (c confirmations) forget(have sdn.Table, want map[netip.Addr]placed) {
 func (c confirmations) unconfirmed(have sdn.Table) sdn.Table {
 	out := sdn.Table{}
 	for node, r := range c {
-		for a := range r.taken {
-			if h, ok := have[node][a]; ok {
+		for a, q := range r.byAddr {
+			if h, ok := have[node][a]; ok && !q.release {
 				out.Add(node, h)
 			}
 		}

@@ -245,10 +245,11 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 			}
 		}
 	}
-	d.mu.Lock()
-	d.orders, d.configured = orders, true
-	d.watch()
-	if err := d.syncAll(ctx); err != nil {
+	err := d.syncAll(ctx, func() {
+		d.orders, d.configured = orders, true
+		d.watch()
+	})
+	if err != nil {
 		return fmt.Errorf("write the assignments to nodes: %w", err)
 	}
 	return nil
@@ -284,9 +285,11 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	return errs
 }
 
-// syncAll is sync for changes that concern no Service in particular. It returns the errors of nodes. Services that fail
-// or recover are applied again, because only Apply can report that. d.mu must be held; syncAll releases it.
-func (d *Dataplane) syncAll(ctx context.Context) error {
+// syncAll is sync after a change that concerns no Service in particular, which it makes with the lock held. It returns
+// the errors of nodes. Services that fail or recover are applied again, because only Apply can report that.
+func (d *Dataplane) syncAll(ctx context.Context, change func()) error {
+	d.mu.Lock()
+	change()
 	failed := d.sync(ctx)
 	others := map[world.Key]bool{}
 	for key, p := range d.plans {
@@ -309,9 +312,7 @@ func (d *Dataplane) repeatAll(keys map[world.Key]bool) {
 func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error {
 	plans := maps.Clone(d.plans) // keep takes a lock under which Pending is called
 	maps.DeleteFunc(plans, func(k world.Key, _ *plan.Service) bool { return !keep(k) })
-	d.mu.Lock()
-	d.plans, d.complete = plans, true
-	if err := d.syncAll(ctx); err != nil {
+	if err := d.syncAll(ctx, func() { d.plans, d.complete = plans, true }); err != nil {
 		return fmt.Errorf("take from nodes what they need not hold: %w", err)
 	}
 	return nil
