@@ -18,8 +18,8 @@ type counter struct {
 	amends, full atomic.Int64
 }
 
-// served runs a test while another goroutine serves the wakeups.
-func served(t *testing.T, n *counter, test func(c *wakeups)) {
+// whileServed runs a test while another goroutine serves the wakeups.
+func whileServed(t *testing.T, n *counter, test func(c *wakeups)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newWakeups()
@@ -56,7 +56,7 @@ func every(d time.Duration, times int, do func()) {
 
 func TestAmendmentsApplyBeforeNextDecision(t *testing.T) {
 	n := &counter{amendable: true, took: 10 * time.Millisecond}
-	served(t, n, func(c *wakeups) {
+	whileServed(t, n, func(c *wakeups) {
 		c.wake()
 		synctest.Wait()
 		if n.amends.Load() != 1 || n.full.Load() != 0 {
@@ -95,7 +95,7 @@ func TestAmendmentsApplyBeforeNextDecision(t *testing.T) {
 
 func TestSequentialCallsReturnImmediately(t *testing.T) {
 	n := &counter{took: time.Millisecond}
-	served(t, n, func(c *wakeups) {
+	whileServed(t, n, func(c *wakeups) {
 		for i := range 100 {
 			c.wake()
 			<-time.After(2 * time.Millisecond)
@@ -110,7 +110,7 @@ func TestSequentialCallsReturnImmediately(t *testing.T) {
 
 func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 	n := &counter{took: 100 * time.Millisecond}
-	served(t, n, func(c *wakeups) {
+	whileServed(t, n, func(c *wakeups) {
 		every(time.Millisecond, 5000, c.wake)
 		synctest.Wait()
 		if n.full.Load() < 10 || n.full.Load() > 12 {
@@ -130,7 +130,7 @@ func TestPassesUseAFifthOfTheTimeInBursts(t *testing.T) {
 // Changes of one tenant that need a full pass do not delay the amendments of another one, and still get the pass.
 func TestAmendmentsDoNotWaitForDuePass(t *testing.T) {
 	n := &counter{took: time.Second}
-	served(t, n, func(c *wakeups) {
+	whileServed(t, n, func(c *wakeups) {
 		c.wake()
 		<-time.After(n.took + minPause/2) // in the pause after the first full pass
 		c.wake()

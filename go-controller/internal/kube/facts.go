@@ -33,7 +33,7 @@ type Facts struct {
 	// staleEndpoints are the Services of ours whose endpoints have changed since readEndpoints.
 	staleEndpoints map[world.Key]bool
 	nodes          map[string]*node
-	reports        map[string]*report
+	reports        map[string]*nodeReport
 	// expiredLeases are the nodes whose Lease has expired.
 	expiredLeases map[string]bool
 	pools         map[string]*pool
@@ -100,7 +100,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 
 		staleEndpoints: map[world.Key]bool{},
 		nodes:          map[string]*node{},
-		reports:        map[string]*report{},
+		reports:        map[string]*nodeReport{},
 		expiredLeases:  map[string]bool{},
 		pools:          map[string]*pool{},
 		domains:        map[string]*v1alpha1.L2Domain{},

@@ -16,8 +16,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// report is the report of the guard of a node.
-type report struct {
+// nodeReport is the report in the Lease of a node: of its guard, and of its agent with interconnect.
+type nodeReport struct {
 	convert.Report
 	// probes are the probe requests in the Lease, as stored.
 	probes string
@@ -29,7 +29,7 @@ type report struct {
 // equal reports whether two reports are equal, except that the guard has completed other probe requests, and that the
 // agent has applied other versions of ServicePlans (see catchesUp). What an agent in difficulties has to apply again no
 // longer counts as applied, although it may still be there.
-func (r *report) equal(o *report) bool {
+func (r *nodeReport) equal(o *nodeReport) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
 		maps.Equal(r.Conflicts, o.Conflicts) && maps.Equal(r.AnnouncedConflicts, o.AnnouncedConflicts) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
@@ -50,9 +50,9 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 		f.mu.Unlock()
 		return
 	}
-	var is *report
+	var is *nodeReport
 	if now != nil {
-		is = &report{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
+		is = &nodeReport{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
 		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
 	}
 	silent := f.expiredLeases[name]
@@ -82,17 +82,17 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 }
 
 // appliedChanged reports whether the agent of a zone has applied other versions of ServicePlans.
-func appliedChanged(was, is *report) bool {
+func appliedChanged(was, is *nodeReport) bool {
 	return was != nil && is != nil && was.Zone != nil && is.Zone != nil && was.Zone.Applied != is.Zone.Applied
 }
 
 // awaited reports whether a status awaits versions of ServicePlans that were applied since.
-func (f *Facts) awaited(was, is *report) bool {
+func (f *Facts) awaited(was, is *nodeReport) bool {
 	return f.hooks.Awaited != nil && appliedChanged(was, is) && min(was.Zone.Applied, is.Zone.Applied) < f.hooks.Awaited()
 }
 
 // catchesUp reports whether a zone of which a status says that it has not applied ServicePlans has applied more.
-func (f *Facts) catchesUp(name string, was, is *report) bool {
+func (f *Facts) catchesUp(name string, was, is *nodeReport) bool {
 	return f.hooks.Lags != nil && was != nil && is != nil && was.Zone != nil && is.Zone != nil &&
 		was.Zone.AppliedHere != is.Zone.AppliedHere && f.hooks.Lags(name)
 }
@@ -114,7 +114,7 @@ func sameRenewal(a, b *coordinationv1.Lease) bool {
 
 // expire deletes a report that was not renewed: the state of a silent guard is unknown, and its last report must not
 // exclude a gateway indefinitely. What the agent of a zone reported is kept.
-func (f *Facts) expire(name string, r *report) {
+func (f *Facts) expire(name string, r *nodeReport) {
 	f.mu.Lock()
 	relevant := f.reports[name] == r
 	if relevant {
@@ -132,13 +132,13 @@ func (f *Facts) expire(name string, r *report) {
 }
 
 // silent returns what remains of a report that is not renewed any more: what the agent of a zone reported, or nil.
-func (r *report) silent() *report {
+func (r *nodeReport) silent() *nodeReport {
 	if r == nil || r.Zone == nil {
 		return nil
 	}
 	zone := *r.Zone
 	zone.Silent = true
-	return &report{Report: convert.Report{Zone: &zone}, probes: r.probes}
+	return &nodeReport{Report: convert.Report{Zone: &zone}, probes: r.probes}
 }
 
 func (f *Facts) withReport(n *world.Node) *world.Node {

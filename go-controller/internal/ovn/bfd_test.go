@@ -170,7 +170,7 @@ func TestNorthdSurvivesForeignDeletes(t *testing.T) {
 		"return router in a zone": {[]string{"lr-del", "slbreturn-lan-0"}, zoneTopology("n2", "c2")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			nb, sb := zone(t, "n2")
+			nb, sb := startZone(t, "n2")
 			if c.topology.Zone == nil {
 				nb, sb = serve(t, schema), serve(t, southboundSchema)
 				nb.clusterRows(t)
@@ -220,7 +220,7 @@ func revision(t *testing.T, nb *server) string {
 // detector checks that the two share nothing.
 func TestOrphansAreDeletedDuringConfigure(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	d, _ := dial(t, nb, sb)
 	configure(t, d, zoneTopology("n2", "c2"))
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -263,7 +263,7 @@ func TestOrphansFromBeforeTheStartAreRepaired(t *testing.T) {
 		"zone of a worker":       {zoneTopology("n2", "c2"), zoneTopology("n3", "c3"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			nb, sb := zone(t, "n2")
+			nb, sb := startZone(t, "n2")
 			ends := supervised(t, nb, sb)
 			first, err := New(Options{NB: Endpoint{Address: "unix:" + nb.socket}})
 			if err != nil {

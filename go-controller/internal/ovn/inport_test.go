@@ -169,7 +169,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 // also if they are sent to a multicast address, which a router accepts on any port.
 func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	nb.externalSwitches(t, "n2")
 	nb.bridgePort(t, "n2")
 	sb.addChassis(t)

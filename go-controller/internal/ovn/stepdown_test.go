@@ -50,7 +50,7 @@ func TestGatewayStepsDownAfterBoot(t *testing.T) {
 		first = "slb-lan-0: c1 90 c2 100 c3 1\nslb-lan-1: c1 1 c2 100 c3 1"
 		last  = "slb-lan-0: c1 90 c2 5 c3 1\nslb-lan-1: c1 1 c2 100 c3 1"
 	)
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	nb.nbctl(t, "set", "NB_Global", ".", "name=n2")
 	agent := func(zone, boot string) *Dataplane {
 		d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
@@ -113,7 +113,7 @@ func TestGatewayStepsDownAfterBoot(t *testing.T) {
 // The order may be published again before the gateway has stepped down.
 func TestGatewayDoesNotStepDownFromPublishedOrder(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	d, _ := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
 		Zone: "n2", Boot: "boot-2"})
 	configure(t, d, bootTopology("boot-1"))

@@ -58,12 +58,12 @@ func TestRowsOfTheOtherModeAreTakenOver(t *testing.T) {
 				}
 				return dialZone(t, f.Zone.Node, nb, sb)
 			}
-			fresh, freshSB := zone(t, c.node)
+			fresh, freshSB := startZone(t, c.node)
 			translate(t, fresh, freshSB)
 			write(t, dialFor(c.after, fresh, freshSB), c.after)
 			fresh.sync(t)
 
-			nb, sb := zone(t, c.node)
+			nb, sb := startZone(t, c.node)
 			ends := supervised(t, nb, sb)
 			write(t, dialFor(c.before, nb, sb), c.before)
 			nb.sync(t)
@@ -118,7 +118,7 @@ func withoutGlobal(dump string) string {
 // The database of another zone is not written to, whatever the node's annotation says.
 func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	nb.nbctl(t, "set", "NB_Global", ".", "options:name=global")
 	written := nb.transactions(t)
 	d := dialZone(t, "n2", nb, sb)
@@ -139,7 +139,7 @@ func TestDatabasesOfOtherZonesAreNotWritten(t *testing.T) {
 // count.
 func TestTransitSwitchIsMissed(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n2")
+	nb, sb := startZone(t, "n2")
 	d, events := connect(t, Options{NB: Endpoint{Address: "unix:" + nb.socket}, SB: Endpoint{Address: "unix:" + sb.socket},
 		Zone: "n2"})
 	if d.LacksTransit() {

@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/test/await"
 )
 
-// zone starts the databases of the zone of one node, with the rows that OVN-Kubernetes creates with interconnect.
-func zone(t *testing.T, name string) (nb, sb *server) {
+// startZone starts the databases of the zone of one node, with the rows that OVN-Kubernetes creates with interconnect.
+func startZone(t *testing.T, name string) (nb, sb *server) {
 	t.Helper()
 	nb, sb = serve(t, schema), serve(t, southboundSchema)
 	sb.sbctl(t, "init")
@@ -59,7 +59,7 @@ func zoneTopology(node, chassis string) *plan.Topology {
 func TestTunnelKeysAreEqualInAllZones(t *testing.T) {
 	t.Parallel()
 	keys := func(node, chassis string) string {
-		nb, sb := zone(t, node)
+		nb, sb := startZone(t, node)
 		translate(t, nb, sb)
 		d, _ := dial(t, nb, sb)
 		configure(t, d, zoneTopology(node, chassis))
@@ -98,7 +98,7 @@ cr-slbreturn-lan-1-out 2
 // being one, has the rows of its role. A restart writes nothing, and nothing of ours stays.
 func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n3")
+	nb, sb := startZone(t, "n3")
 	bare := nb.dump(t)
 	plans := []*plan.Service{service(1, 2, "10.244.0.9", "10.244.1.9", "fd00:10:244:2::9"), service(2, 2, "10.244.1.9")}
 	write := func(f *plan.Topology) *Dataplane {
@@ -161,7 +161,7 @@ func TestZonesHaveTheRowsOfTheirRole(t *testing.T) {
 // ovn-northd assigns the keys of the ports that gateways claim. It got them wrong once in forty starts.
 func TestRoutersWithOtherTunnelKeysAreRecreated(t *testing.T) {
 	t.Parallel()
-	nb, sb := zone(t, "n3")
+	nb, sb := startZone(t, "n3")
 	translate(t, nb, sb)
 	d, events := dial(t, nb, sb)
 	f := zoneTopology("n3", "c3")

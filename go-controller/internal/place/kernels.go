@@ -21,17 +21,17 @@ func (d *Domain) sdnNotAttachedReason(n *world.Node) (Reason, string) {
 	if n.Kernel == nil || !n.Kernel.Agent.IsValid() {
 		return ReasonNoAgent, fmt.Sprintf("no agent runs on node %q (ovnkube-slb node --enable-sdn)", n.Name)
 	}
-	if d.Interface(n) == "" {
+	if d.KernelInterface(n) == "" {
 		return ReasonNotAttached, fmt.Sprintf("node %q has no address in a subnet of the segment; its interfaces are %s",
 			n.Name, interfacesText(n.Kernel.Interfaces))
 	}
 	return "", ""
 }
 
-// Interface returns the name of the interface by which a node of OpenShift SDN is attached to the segment, or an
+// KernelInterface returns the name of the interface by which a node of OpenShift SDN is attached to the segment, or an
 // empty string. The interface has an address in one of the subnets. Of several, it is the one with the name of the
 // physical network, or else the first by name.
-func (d *Domain) Interface(n *world.Node) string {
+func (d *Domain) KernelInterface(n *world.Node) string {
 	if n.Kernel == nil {
 		return ""
 	}

@@ -130,7 +130,7 @@ func Compute(w *world.Snapshot) *Layout {
 		return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Spec.Name, b.Spec.Name))
 	})
 	for _, d := range l.byAge {
-		l.claimPools(d, pools)
+		l.assignPools(d, pools)
 	}
 	l.Domains = slices.SortedFunc(slices.Values(l.byAge), func(a, b *Domain) int {
 		return cmp.Compare(a.Spec.Name, b.Spec.Name)
@@ -138,8 +138,8 @@ func Compute(w *world.Snapshot) *Layout {
 	return l
 }
 
-// claimPools assigns a domain the pools that no older domain has.
-func (l *Layout) claimPools(d *Domain, exists map[string]bool) {
+// assignPools assigns a domain the pools that no older domain has.
+func (l *Layout) assignPools(d *Domain, exists map[string]bool) {
 	for _, pool := range slices.Sorted(slices.Values(d.Spec.Pools)) {
 		older := l.byPool[pool]
 		switch {
@@ -204,8 +204,8 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		}
 		for _, n := range order {
 			serves[n] = true
-			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis, Interface: d.Interface(n),
-				SharedBridge: d.sharedBridges[n.Name]})
+			shard.Gateways = append(shard.Gateways, plan.Gateway{Node: n.Name, Chassis: n.Chassis,
+				Interface: d.KernelInterface(n), SharedBridge: d.sharedBridges[n.Name]})
 		}
 		d.Shards = append(d.Shards, shard)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// moving returns a snapshot of a cluster in which some of the nodes have zones of their own, with an agent each. The
-// others are in zone global.
-func moving(database bool, own ...string) *world.Snapshot {
+// partlyInterconnect returns a snapshot of a cluster in which some of the nodes have zones of their own, with an agent
+// each. The others are in zone global.
+func partlyInterconnect(database bool, own ...string) *world.Snapshot {
 	w := worldtest.Small(8)
 	w.Cluster.NoDatabase = !database
 	w.Bridges = map[string]world.Bridges{}
@@ -43,60 +43,68 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 		change func(*world.Snapshot)
 		want   string // the mode and what it follows from, or why the domain is not served
 	}{
-		"central": {moving(true), "", nil, `Central: all 3 nodes are in zone "global" of OVN-Kubernetes ` +
+		"central": {partlyInterconnect(true), "", nil, `Central: all 3 nodes are in zone "global" of OVN-Kubernetes ` +
 			`(k8s.ovn.org/zone-name), whose northbound database --nb-address names; physical network "physnet" is bridge ` +
 			`br-p, which OVN-Kubernetes' own gateway does not use, on 3 nodes`},
-		"a node has moved": {moving(true, "n2"), world.ServedCentrally, nil, `Central: 2 of 3 nodes are in zone "global" of ` +
-			`OVN-Kubernetes (k8s.ovn.org/zone-name), whose northbound database --nb-address names; physical network ` +
-			`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
-		"most have moved": {moving(true, "n1", "n2"), world.ServedCentrally, nil,
+		"a node has moved": {partlyInterconnect(true, "n2"), world.ServedCentrally, nil,
+			`Central: 2 of 3 nodes are in zone "global" of ` +
+				`OVN-Kubernetes (k8s.ovn.org/zone-name), whose northbound database --nb-address names; physical network ` +
+				`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
+		"most have moved": {partlyInterconnect(true, "n1", "n2"), world.ServedCentrally, nil,
 			"OVN-Kubernetes runs in interconnect mode"},
-		"too early without database": {moving(false, "n2"), world.ServedCentrally, nil, "no northbound database is " +
-			`configured (--nb-address), so no segment is served: 2 of 3 nodes are in zone "global"`},
-		"without database, the rows may be there": {moving(false, "n1", "n2"), world.ServedCentrally, nil,
+		"too early without database": {partlyInterconnect(false, "n2"), world.ServedCentrally, nil,
+			"no northbound database is " +
+				`configured (--nb-address), so no segment is served: 2 of 3 nodes are in zone "global"`},
+		"without database, the rows may be there": {partlyInterconnect(false, "n1", "n2"), world.ServedCentrally, nil,
 			"OVN-Kubernetes is being moved to interconnect, and a controller with --nb-address has not removed its rows " +
 				"(status.mode: Central): gateways among the nodes without a zone of their own (k8s.ovn.org/zone-name) may still " +
 				"answer: n3; "},
-		"without database, the rows are gone": {moving(false, "n1", "n2"), "", nil, "Interconnect: 2 of 3 nodes have zones " +
-			"of their own in OVN-Kubernetes (k8s.ovn.org/zone-name, or k8s.ovn.org/node-transit-switch-port-ifaddr " +
-			"without it), each with its own databases; physical network " +
-			`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
-		"no node is left": {moving(false, "n1", "n2", "n3"), world.ServedCentrally, nil,
+		"without database, the rows are gone": {partlyInterconnect(false, "n1", "n2"), "", nil,
+			"Interconnect: 2 of 3 nodes have zones " +
+				"of their own in OVN-Kubernetes (k8s.ovn.org/zone-name, or k8s.ovn.org/node-transit-switch-port-ifaddr " +
+				"without it), each with its own databases; physical network " +
+				`"physnet" is bridge br-p, which OVN-Kubernetes' own gateway does not use, on 2 nodes`},
+		"no node is left": {partlyInterconnect(false, "n1", "n2", "n3"), world.ServedCentrally, nil,
 			"Interconnect: all 3 nodes have"},
-		"a node is behind later": {moving(false, "n1", "n2"), world.ServedByZones, nil, "Interconnect: 2 of 3 nodes have"},
-		"back, a zone has claimed": {moving(true, "n2"), world.ServedByZones, func(w *world.Snapshot) { claim(w, 1) },
+		"a node is behind later": {partlyInterconnect(false, "n1", "n2"), world.ServedByZones, nil,
+			"Interconnect: 2 of 3 nodes have"},
+		"back, a zone has claimed": {partlyInterconnect(true, "n2"), world.ServedByZones,
+			func(w *world.Snapshot) { claim(w, 1) },
 			"OVN-Kubernetes is being moved from interconnect, and agents of nodes with a zone of their own " +
 				"(k8s.ovn.org/zone-name) have not removed their rows (status.mode: Interconnect): n2; "},
-		"back, its agent is silent": {moving(true, "n2"), world.ServedByZones, func(w *world.Snapshot) {
+		"back, its agent is silent": {partlyInterconnect(true, "n2"), world.ServedByZones, func(w *world.Snapshot) {
 			claim(w, 1)
 			w.Nodes[1].Agent.Silent = true
 		}, "OVN-Kubernetes is being moved from interconnect"},
-		"back, no zone has claimed": {moving(true, "n2"), world.ServedByZones, nil, "Central: 2 of 3 nodes are"},
-		"back, the node has moved": {moving(true, "n2"), world.ServedByZones, func(w *world.Snapshot) {
+		"back, no zone has claimed": {partlyInterconnect(true, "n2"), world.ServedByZones, nil,
+			"Central: 2 of 3 nodes are"},
+		"back, the node has moved": {partlyInterconnect(true, "n2"), world.ServedByZones, func(w *world.Snapshot) {
 			claim(w, 1)
 			w.Nodes[1].Zone = "global"
 		}, "Central: all 3 nodes are"},
 		// One node can't withdraw the addresses of a central installation by what it reports.
-		"a claim in central mode": {moving(true, "n2"), world.ServedCentrally, func(w *world.Snapshot) { claim(w, 1) },
+		"a claim in central mode": {partlyInterconnect(true, "n2"), world.ServedCentrally,
+			func(w *world.Snapshot) { claim(w, 1) },
 			"Central: 2 of 3 nodes are"},
-		"one node with a database": {moving(true, "n1"), world.ServedByZones, func(w *world.Snapshot) {
+		"one node with a database": {partlyInterconnect(true, "n1"), world.ServedByZones, func(w *world.Snapshot) {
 			claim(w, 0)
 			w.Nodes = w.Nodes[:1]
 		}, `Central: the only node is in zone "n1"`},
-		"the gateway's bridge": {moving(true), "", func(w *world.Snapshot) {
+		"the gateway's bridge": {partlyInterconnect(true), "", func(w *world.Snapshot) {
 			for i, n := range w.Nodes {
 				n.GatewayBridge, n.SharedGateway = "br-p", i == 0
 				n.Guarded, n.Localnets = true, map[string]world.Localnet{"slb-lan-localnet": {Bridge: "br-p"}}
 			}
 		}, "Central: all 3 nodes are"},
-		"no overlay": {moving(false, "n1", "n2", "n3"), "", func(w *world.Snapshot) {
+		"no overlay": {partlyInterconnect(false, "n1", "n2", "n3"), "", func(w *world.Snapshot) {
 			for _, n := range w.Nodes {
 				n.Agent.NoOverlay = true
 			}
 		}, "OVN-Kubernetes has no overlay for the default network (transport no-overlay): the zones have no transit " +
 			"switch, by which OVN reaches the pods of other nodes; to advertise its addresses instead, select the pool by a " +
 			"BGPAdvertisement"},
-		"OpenShift SDN": {moving(true), world.ServedCentrally, func(w *world.Snapshot) { w.Cluster.OpenShiftSDN = true },
+		"OpenShift SDN": {partlyInterconnect(true), world.ServedCentrally,
+			func(w *world.Snapshot) { w.Cluster.OpenShiftSDN = true },
 			"OpenShiftSDN: the cluster network is OpenShiftSDN"},
 	} {
 		w := c.w
@@ -119,7 +127,7 @@ func TestDomainsAreServedInOneMode(t *testing.T) {
 // has become of it since.
 func TestOldReportsOfAgentsDoNotCountInCentralMode(t *testing.T) {
 	gateways := func(active string, change func(*world.Node)) string {
-		w := moving(true)
+		w := partlyInterconnect(true)
 		for _, n := range w.Nodes {
 			n.Agent = &world.ZoneAgent{}
 		}
@@ -149,7 +157,7 @@ func TestOldReportsOfAgentsDoNotCountInCentralMode(t *testing.T) {
 }
 
 func TestModesNameTheBridgesOfTheGateway(t *testing.T) {
-	w := moving(false, "n1", "n2", "n3")
+	w := partlyInterconnect(false, "n1", "n2", "n3")
 	for i, n := range w.Nodes {
 		n.GatewayBridge, n.SharedGateway = []string{"br-p", "br-p", "br-ex"}[i], i == 0
 		n.Localnets = map[string]world.Localnet{"slb-lan-localnet": {Bridge: "br-p"}}
@@ -165,7 +173,7 @@ func TestModesNameTheBridgesOfTheGateway(t *testing.T) {
 
 // A node without a transit switch is no gateway, and its pods can't reply.
 func TestNodesWithoutOverlayCarryNothing(t *testing.T) {
-	w := moving(false, "n1", "n2", "n3")
+	w := partlyInterconnect(false, "n1", "n2", "n3")
 	w.Nodes[2].Agent.NoOverlay = true
 	d := place.Compute(w).Domains[0]
 	zones := world.ZonesOf(w.Nodes, true)

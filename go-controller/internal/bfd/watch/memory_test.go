@@ -170,11 +170,11 @@ func (p memoryPort) read(take func(datagram)) {
 
 func (p memoryPort) close() { p.host.set(func(h *host) { delete(h.pending, p.kind) }) }
 
-// drop makes the segment drop all packets, or none.
-func (s *segment) drop(all bool) {
+// setLossy makes the segment drop all packets, or none.
+func (s *segment) setLossy(lossy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lossy = all
+	s.lossy = lossy
 }
 
 // watched is a Watcher on a host, and what it has notified.

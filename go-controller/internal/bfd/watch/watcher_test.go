@@ -40,7 +40,7 @@ func TestFailureIsDetectedWithinTheDetectionTime(t *testing.T) {
 		time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			s, node, router := between(t, interval)
-			s.drop(true)
+			s.setLossy(true)
 			cut := time.Now()
 			pass(time.Minute)
 			for name, end := range map[string]*watched{"node": node, "router": router} {
@@ -52,7 +52,7 @@ func TestFailureIsDetectedWithinTheDetectionTime(t *testing.T) {
 					t.Errorf("3 x %s: the %s detects it after %s", interval, name, after)
 				}
 			}
-			s.drop(false)
+			s.setLossy(false)
 			pass(5 * time.Second)
 			node.expect(t, "after the cut", "peer", bfd.Up)
 			router.expect(t, "after the cut", "peer", bfd.Up)
