@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,8 +262,10 @@ func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
 		cause = bgp.Reported(fault.Message)
 	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
 		s.LastErrorReason != v1alpha1.BGPErrorNotification {
-		reason = ReasonPeerDown
-		cause, _, _ = strings.Cut(s.LastError, ": check that both sides") // the other sessions show that they do
+		reason, cause = ReasonPeerDown, s.LastError
+		if s.LastErrorReason == v1alpha1.BGPErrorNoAnswer {
+			cause = "the router does not answer" // without what to check on both sides: the other sessions show that it is right
+		}
 		cause += fmt.Sprintf("; the router has sessions with %s, so the cause is on this node, on its link, or in what "+
 			"the router allows it", joined(others))
 		command = printable.Command("ip route get %s   # on node %s; then check that the router accepts this node",

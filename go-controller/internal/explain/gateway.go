@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,10 +90,8 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		default:
 			link.Command = printable.Command("kubectl describe l2domain %s   # and UDP port 6081 between the gateways",
 				d.Name)
-			for _, name := range s.Gateways {
-				if fault := p.fault(name, world.EveryNetwork); fault.Message != "" && strings.Contains(c.Message, fault.Message) {
-					link.Object, link.Reason, link.Command = name, v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
-				}
+			if name, fault := p.faultyClaimant(d, s); name != "" {
+				link.Object, link.Reason, link.Command = name, v1alpha1.ExcludedFaulty, p.mendFault(name, fault)
 			}
 		}
 		p.add(link)
@@ -147,6 +144,22 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		}
 	}
 	p.add(link)
+}
+
+// faultyClaimant returns a gateway that has claimed a shard and can't release it because of a fault. The name is empty
+// if there is none.
+func (p *path) faultyClaimant(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) (name string, fault world.Fault) {
+	shard := world.ShardID{Domain: d.Name, Index: int(s.Index)}
+	for _, n := range p.world.Nodes {
+		if n.Agent == nil || !slices.Contains(s.Gateways, n.Name) {
+			continue
+		}
+		_, claims := n.Agent.Claims[shard]
+		if fault := p.fault(n.Name, world.EveryNetwork); claims && fault.Message != "" {
+			return n.Name, fault
+		}
+	}
+	return "", world.Fault{}
 }
 
 // showsGateway reports whether a condition Announced shows that a gateway has claimed the shard of an address, whether
