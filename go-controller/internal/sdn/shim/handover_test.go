@@ -27,19 +27,14 @@ var (
 	otherVIP     = netip.MustParseAddr("192.0.2.2")
 )
 
-// running is a cluster whose plans the controller's runner applies.
-type running struct {
-	*cluster
-	runner *loop.Runner
-	plans  map[world.Key]*plan.Service
-}
-
-// during runs a test with a Service on each of n1 and n2, which have confirmed their addresses.
+// during runs a test in which the controller's runner applies the plans: those of a Service on each of n1 and n2, which
+// have confirmed their addresses.
 func during(t *testing.T, test func(r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &running{cluster: newCluster(t), plans: map[world.Key]*plan.Service{
-			service: planned(service, shard, vip), otherService: planned(otherService, otherShard, otherVIP)}}
+		r := start(t)
+		r.plans = map[world.Key]*plan.Service{
+			service: planned(service, shard, vip), otherService: planned(otherService, otherShard, otherVIP)}
 		r.runner = loop.New(r.Dataplane, loop.Options{})
 		r.onRepeat = r.runner.Repeat
 		go r.runner.Run(t.Context())
@@ -70,9 +65,8 @@ func pass(d time.Duration) {
 // error that contains a text, "pending", or nothing.
 func (r *running) expect(key world.Key, active, result string) {
 	r.Helper()
-	w := &world.Snapshot{Nodes: []*world.Node{node("n1", "1", r.n1), node("n2", "1", r.n2)}}
-	r.Observe(w)
-	if got := w.ShardStates[r.plans[key].VIPs[0].Shard].Active; got != active {
+	states := r.observe(node("n1", "1", r.n1), node("n2", "1", r.n2))
+	if got := states[r.plans[key].VIPs[0].Shard].Active; got != active {
 		r.Errorf("%s: active is %q, want %q", key, got, active)
 	}
 	got := "no result"

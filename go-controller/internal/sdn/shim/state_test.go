@@ -71,7 +71,7 @@ func TestForgedAnnotationTakesNothingFromANewController(t *testing.T) {
 }
 
 func testForgedAnnotationTakesNothingFromANewController(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	forged := node("n2", "1", c.n2, vip)
 	forged.Kernel.Held[0].Generation = math.MaxUint64
 	w := &world.Snapshot{Nodes: []*world.Node{node("n1", "1", c.n1, vip), forged}, Domains: []*world.Domain{{
@@ -104,7 +104,7 @@ func TestPruneAsksWhatToKeepWithoutALock(t *testing.T) {
 }
 
 func testPruneAsksWhatToKeepWithoutALock(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	c.observe(node("n1", "1", c.n1))
 	c.configure(gateways("n1"))
 	if err := c.apply(vip); err != nil {

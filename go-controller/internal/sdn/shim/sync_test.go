@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -109,8 +110,8 @@ func startAgent(t *testing.T, n *network) *fakeAgent {
 	return a
 }
 
-// cluster has the nodes n1 and n2 with an agent each.
-type cluster struct {
+// running is a Dataplane that runs until the test ends. Its nodes n1 and n2 have an agent each.
+type running struct {
 	*testing.T
 	*Dataplane
 	client *fake.Clientset
@@ -129,12 +130,16 @@ type cluster struct {
 	// onWrite is called while a node is written. version is the newest version of any node.
 	onWrite func(node string)
 	version int
+
+	// runner applies plans; nil unless during has started it.
+	runner *loop.Runner
+	plans  map[world.Key]*plan.Service
 }
 
-// newCluster returns a cluster whose dataplane runs until the test ends.
-func newCluster(t *testing.T) *cluster {
+// start starts a Dataplane whose methods the test calls itself.
+func start(t *testing.T) *running {
 	n := newNetwork()
-	c := &cluster{T: t, n1: startAgent(t, n), n2: startAgent(t, n), client: fake.NewClientset(),
+	c := &running{T: t, n1: startAgent(t, n), n2: startAgent(t, n), client: fake.NewClientset(),
 		onDrift: func() bool { return true }, onRepeat: func([]world.Key) {}, writeErrors: map[string]error{},
 		onWrite: func(string) {}, version: 100}
 	c.client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -168,15 +173,15 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// set changes the cluster.
-func (c *cluster) set(change func()) {
+// set changes what the reactors and hooks read, or have recorded.
+func (c *running) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
 }
 
 // newVersion returns a version of a node that is newer than all others.
-func (c *cluster) newVersion() string {
+func (c *running) newVersion() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
@@ -184,7 +189,7 @@ func (c *cluster) newVersion() string {
 }
 
 // observe shows the dataplane nodes, and returns the states of shards.
-func (c *cluster) observe(nodes ...*world.Node) map[world.ShardID]world.ShardState {
+func (c *running) observe(nodes ...*world.Node) map[world.ShardID]world.ShardState {
 	w := &world.Snapshot{Nodes: nodes}
 	c.Observe(w)
 	return w.ShardStates
@@ -206,14 +211,14 @@ func gateways(node string) *plan.Topology {
 }
 
 // has reports whether a node is assigned an address.
-func (c *cluster) has(node string, a netip.Addr) bool {
+func (c *running) has(node string, a netip.Addr) bool {
 	c.Dataplane.mu.Lock()
 	defer c.Dataplane.mu.Unlock()
 	return c.have.Has(node, a)
 }
 
 // configure configures a topology and waits for the answers of nodes.
-func (c *cluster) configure(topology *plan.Topology) {
+func (c *running) configure(topology *plan.Topology) {
 	c.Helper()
 	if err := c.Configure(c.Context(), topology); err != nil {
 		c.Fatal(err)
@@ -231,7 +236,7 @@ func planned(key world.Key, in world.ShardID, addrs ...netip.Addr) *plan.Service
 }
 
 // apply applies the Service, with addresses, until all nodes have answered, and returns its error.
-func (c *cluster) apply(addrs ...netip.Addr) error {
+func (c *running) apply(addrs ...netip.Addr) error {
 	p := planned(service, shard, addrs...)
 	for {
 		repeated := false
@@ -249,7 +254,7 @@ func TestFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
 }
 
 func testFailedRewriteOfUnreadableAnnotationIsRepeated(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	c.observe(node("n1", "1", c.n1, vip))
 	c.configure(gateways("n1"))
 	if err := c.apply(vip); err != nil {
@@ -276,7 +281,7 @@ func TestUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
 }
 
 func testUnconfirmedAddressOfDeletedNodeIsForgotten(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	c.observe(node("n1", "1", c.n1), node("n2", "1", c.n2))
 	c.configure(gateways("n1"))
 	c.n1.refuse(vip)
@@ -296,7 +301,7 @@ func TestNewControllerAsksNodesWhatTheyHold(t *testing.T) {
 }
 
 func testNewControllerAsksNodesWhatTheyHold(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	see := func(when string) {
 		t.Helper()
 		got := c.observe(node("n1", "1", c.n1, vip), node("n2", "1", c.n2))[shard]
@@ -322,7 +327,7 @@ func TestNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
 }
 
 func testNewControllerReportsAddressThatNodeDoesNotHold(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	c.n1.refuse(vip)
 	c.observe(node("n1", "1", c.n1, vip))
 	c.configure(gateways("n1"))
@@ -343,7 +348,7 @@ func testUnreadableAnnotationIsLoggedOncePerPause(t *testing.T) {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	defer klog.CaptureState().Restore()
 	klog.SetLogger(logger)
-	c := newCluster(t)
+	c := start(t)
 	log, ok := logger.GetSink().(ktesting.Underlier)
 	if !ok {
 		t.Fatal("the logs can't be read")
