@@ -96,14 +96,20 @@ func listing(t *testing.T, n int, why string) string {
 	return string(text)
 }
 
+// newLimited returns a network, its dialer, and a context that ends if an answer is read without an end.
+func newLimited(t *testing.T) (context.Context, *network, dialer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	n := newNetwork()
+	return ctx, n, n.dial
+}
+
 // A host that answers for an agent makes the controller keep no more than the answer of one with the most addresses.
 func TestHeadersOfAgentAreLimited(t *testing.T) { synctest.Test(t, testHeadersOfAgentAreLimited) }
 
 func testHeadersOfAgentAreLimited(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	n := newNetwork()
-	dial := dialer(n.dial)
+	ctx, n, dial := newLimited(t)
 	at, _ := startHeaders(t, n, listing(t, sdn.MaxVIPs, strings.Repeat("x", 64)))
 	if failed, err := dial.acknowledges(ctx, at, "1"); err != nil || len(failed) != sdn.MaxVIPs {
 		t.Errorf("%d of the most addresses: %v", len(failed), err)
@@ -151,10 +157,7 @@ func (a *watchedAgent) Watch(_ *healthpb.HealthCheckRequest,
 func TestMessagesOfAgentAreLimited(t *testing.T) { synctest.Test(t, testMessagesOfAgentAreLimited) }
 
 func testMessagesOfAgentAreLimited(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	n := newNetwork()
-	dial := dialer(n.dial)
+	ctx, n, dial := newLimited(t)
 	notYet := func() *healthpb.HealthCheckResponse {
 		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}
 	}
