@@ -46,8 +46,12 @@ func TestNodeThatUndoesRepairsDelaysNoRepairOfOthers(t *testing.T) {
 		const most = 2 * dataplane.DriftBurst
 		written := map[string]int{}
 		r.onWrite = func(name string) {
-			r.set(func() { written[name]++ })
-			if name == "n2" && written[name] <= most {
+			undo := false
+			r.set(func() {
+				written[name]++
+				undo = name == "n2" && written[name] <= most
+			})
+			if undo {
 				r.spoil(name)
 			}
 		}
