@@ -222,11 +222,16 @@ func (o *drainOptions) drain(c *cli.Context, name string) error {
 // carrying returns the resources that show what a node carries.
 func carrying(cluster *objects.Objects) []string {
 	list := []string{"l2domains", "bgpnodestatuses", "bgppeers"}
+	if slices.ContainsFunc(cluster.Domains, servedByZones) {
+		list = append(list, "leases")
+	}
 	if cluster.UsesFRR() {
 		list = append(list, frr.Configurations, frr.NodeStates, frr.SessionStates)
 	}
 	return list
 }
+
+func servedByZones(d *v1alpha1.L2Domain) bool { return d.Status.Mode == string(world.ServedByZones) }
 
 // remaining returns what a draining node still carries; empty if there is nothing. stays means that none of it moves
 // until something else changes: all gateways of these L2Domains drain. What is left stays for another reason while no
@@ -234,13 +239,20 @@ func carrying(cluster *objects.Objects) []string {
 func remaining(cluster *objects.Objects, name string, now time.Time) (left string, stays bool) {
 	var parts []string
 	stays = true
+	agent := aliveAgent(cluster, name, now)
+	onShards := false
 	for _, d := range cluster.Domains {
 		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
 		allDrain := ready != nil && ready.Reason == v1alpha1.ReasonGatewaysDraining
 		for _, s := range d.Status.Shards {
 			if s.Active != name {
+				if text := unreleased(d, s.Index, agent); text != "" {
+					stays, onShards = false, true
+					parts = append(parts, fmt.Sprintf("%s, of which %s is the active gateway now", text, cmp.Or(s.Active, "none")))
+				}
 				continue
 			}
+			onShards = true
 			text := fmt.Sprintf("shard %s/%d with %s", d.Name, s.Index, world.Count(s.Addresses, "address"))
 			switch {
 			case allDrain:
@@ -267,10 +279,36 @@ func remaining(cluster *objects.Objects, name string, now time.Time) (left strin
 	if left = strings.Join(parts, ", "); left == "" {
 		return "", false
 	}
+	if onShards && agent != nil && agent.Silent {
+		left += fmt.Sprintf("; the agent of node %s does not report (ovnkube-slb node --enable-l2), so its zone does not "+
+			"learn that a shard moves, and may go on answering: restart the agent, or stop OVN there", name)
+	}
 	if silent := explain.ControllerSilent(cluster, now); silent != "" {
 		left += "; " + explain.LeaseName(cluster.Leader) + ": " + silent
 	}
 	return left, stays
+}
+
+// aliveAgent returns what the agent of a node has reported, nil if there is none, or if the node is lost.
+func aliveAgent(cluster *objects.Objects, name string, now time.Time) *world.ZoneAgent {
+	n := objects.Named(cluster.Nodes, name)
+	if n == nil {
+		return nil
+	}
+	if is := cluster.Node(n, now); !is.Unreachable {
+		return is.Agent
+	}
+	return nil
+}
+
+// unreleased describes a shard that a node has not released according to the last report of its agent, although it is
+// not the active gateway; empty if it has.
+func unreleased(d *v1alpha1.L2Domain, index int32, agent *world.ZoneAgent) string {
+	id := world.ShardID{Domain: d.Name, Index: int(index)}
+	if !servedByZones(d) || agent == nil || agent.Claims[id].IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("shard %s, which its agent has not reported as released", id.Name())
 }
 
 // routesInFRR returns what FRR on a node advertises for us, by peer, or that this is not known.

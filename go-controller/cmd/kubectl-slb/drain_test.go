@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -53,6 +54,49 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 	} {
 		if left, stays := remaining(&c.cluster, "n1", now); left != c.left || stays != c.stays {
 			t.Errorf("%s: %q, %t; want %q, %t", name, left, stays, c.left, c.stays)
+		}
+	}
+}
+
+// A silent agent has not reported that its node released a shard: the node has not drained, whichever gateway the
+// status names, unless its kubelet is silent as well.
+func TestDrainWaitsForTheReleaseOfAShard(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
+	const silent = "; the agent of node n1 does not report (ovnkube-slb node --enable-l2), so its zone does not learn " +
+		"that a shard moves, and may go on answering: restart the agent, or stop OVN there"
+	for name, c := range map[string]struct {
+		active, report string
+		renewed        time.Time
+		mode           world.ServingMode
+		lost           bool
+		left           string
+	}{
+		"silent and active": {"n1", `{"claims":{"lan/2":"2026-01-01T00:00:00Z"}}`, now.Add(-time.Minute),
+			world.ServedByZones, false, "shard lan/2 with 3 addresses" + silent},
+		"silent, and another one is active": {"n2", `{"claims":{"lan/2":"2026-01-01T00:00:00Z"}}`, now.Add(-time.Minute),
+			world.ServedByZones, false, "shard lan/2, which its agent has not reported as released, of which n2 is the active " +
+				"gateway now" + silent},
+		"the node is lost": {"n2", `{"claims":{"lan/2":"2026-01-01T00:00:00Z"}}`, now.Add(-time.Minute),
+			world.ServedByZones, true, ""},
+		"not released yet": {"n2", `{"claims":{"lan/2":"2026-01-01T00:00:00Z"}}`, now, world.ServedByZones, false,
+			"shard lan/2, which its agent has not reported as released, of which n2 is the active gateway now"},
+		"released":     {"n2", `{}`, now, world.ServedByZones, false, ""},
+		"central mode": {"n2", `{"claims":{"lan/2":"2026-01-01T00:00:00Z"}}`, now, world.ServedCentrally, false, ""},
+	} {
+		d := &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}
+		d.Status.Mode = string(c.mode)
+		d.Status.Shards = []v1alpha1.ShardStatus{{Index: 2, Active: c.active, Gateways: []string{"n2", "n3"}, Addresses: 3}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		if c.lost {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+		}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1",
+			Annotations: map[string]string{v1alpha1.AnnotationZone: c.report}}}
+		lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &metav1.MicroTime{Time: c.renewed}, new(int32(40))
+		cluster := objects.Objects{Domains: []*v1alpha1.L2Domain{d}, Nodes: []*corev1.Node{n},
+			Leases: []*coordinationv1.Lease{lease}}
+		if left, stays := remaining(&cluster, "n1", now); left != c.left || stays {
+			t.Errorf("%s: %q, %t; want %q", name, left, stays, c.left)
 		}
 	}
 }

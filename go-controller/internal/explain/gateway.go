@@ -98,6 +98,7 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		return
 	}
 	fault := p.fault(s.Active, d.Spec.PhysicalNetwork)
+	held := p.layout.HeldText(world.ShardID{Domain: d.Name, Index: int(s.Index)})
 	switch out := excluded(d, s.Active); {
 	case fault.Message != "":
 		link.State, link.Reason = Broken, v1alpha1.ExcludedFaulty
@@ -119,6 +120,9 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 	case out != nil && out.Reason == v1alpha1.ExcludedDraining:
 		link.State, link.Reason, link.Message = Warning, out.Reason, out.Message
 		link.Command = p.undrain(s.Active)
+	case held != "":
+		link.State, link.Reason, link.Message = Warning, v1alpha1.ReasonNodeSilent, link.Message+"; "+held
+		link.Command = p.ownPods(s.Active)
 	case len(s.Gateways) < v1alpha1.MinGatewaysForFailover:
 		link.State, link.Reason = Warning, v1alpha1.ReasonTooFewGateways
 		link.Message += fmt.Sprintf("; the shard has %s, fewer than %d", world.Count(len(s.Gateways), "gateway"),

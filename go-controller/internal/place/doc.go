@@ -15,6 +15,8 @@
 //     without preempt. What is said of all gateways here then holds for those that are equally preferred.
 //   - A draining gateway comes after those that don't drain, one whose agent is silent after both, and one that reports
 //     a fault last. If all gateways have the same state, nothing moves.
+//   - A gateway that serves and whose agent is silent keeps its shards, also if it drains, or if the domain no longer
+//     selects it: it would not learn of a move, and two gateways would answer.
 //   - A gateway that was the first one of a shard and has not claimed it comes after those that have not failed to.
 //   - A shard moves only on request, or if its gateway is removed (with preempt, few others move too), and then to a
 //     gateway that has at most one shard more than any other afterwards.

@@ -73,6 +73,8 @@ type Domain struct {
 	bridgeFaults map[string]string
 	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.
 	withoutGuard []string
+	// held are the nodes that the domain no longer selects and that have not released shards, by index of the shard.
+	held map[int]*world.Node
 }
 
 // Shard is a unit of failover with its gateways in order of preference.
@@ -175,6 +177,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 		d.seeds[i] = seed(spec.Name, i)
 	}
 	members := d.members(nodes, zones, w)
+	d.held = d.heldGateways(nodes, zones, w)
 	d.Mode, d.ModeMessage = l.mode, l.modeMessage
 	if text := d.bridgesText(members, w); text != "" {
 		d.ModeMessage += "; " + text
@@ -189,6 +192,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	if !w.Cluster.OpenShiftSDN {
 		d.addSlowDetection(w.Nodes, l.Interconnect)
 		d.addTunnelsDown(l.TunnelsDown)
+		d.addHeld()
 	}
 	serves := make(map[*world.Node]bool, len(members))
 	for i, order := range d.orders(members, w.ShardStates) {
@@ -201,6 +205,9 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 				most = max(most, 2) // the gateways before and after the move
 			}
 			order = order[:min(len(order), most)]
+		}
+		if n := d.held[i]; n != nil { // in addition to gateways.max: it is about to leave
+			order = slices.Concat([]*world.Node{n}, order)
 		}
 		for _, n := range order {
 			serves[n] = true

@@ -30,34 +30,9 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 			d.exclude(name, ReasonNoChassis, fmt.Sprintf("node %q has no valid chassis yet (k8s.ovn.org/node-chassis-id)", name))
 			continue
 		}
-		reason, message := zoneReason(n, zones)
-		if w.Cluster.OpenShiftSDN {
-			reason, message = d.sdnNotAttachedReason(n)
-		}
-		if reason != "" {
+		if reason, message := d.admit(n, zones, w); reason != "" {
 			d.exclude(name, reason, message)
 			continue
-		}
-		mapped, known := bridgesOf(n, w)
-		if known {
-			if reason, message := d.notAttachedReason(n, mapped); reason != "" {
-				d.exclude(name, reason, message)
-				continue
-			}
-		}
-		if shared := n.SharedGateway && zones.Interconnect; !known && w.Bridges != nil && n.GatewayBridge != "" && !shared &&
-			!d.isConfiguredGateway(n, w) {
-			d.exclude(name, ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its "+
-				"bridges are "+
-				"not known", n.Chassis, name))
-			continue
-		}
-		if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
-			if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
-				d.exclude(name, reason, message)
-				continue
-			}
-			d.sharedBridges[name] = n.SharedGateway
 		}
 		list = append(list, n)
 	}
@@ -68,6 +43,35 @@ func (d *Domain) members(nodes map[string]*world.Node, zones *world.Zones, w *wo
 		}
 	}
 	return list
+}
+
+// admit returns why a node with a chassis can't be a gateway, or no reason if it can.
+func (d *Domain) admit(n *world.Node, zones *world.Zones, w *world.Snapshot) (Reason, string) {
+	reason, message := zoneReason(n, zones)
+	if w.Cluster.OpenShiftSDN {
+		reason, message = d.sdnNotAttachedReason(n)
+	}
+	if reason != "" {
+		return reason, message
+	}
+	mapped, known := bridgesOf(n, w)
+	if known {
+		if reason, message := d.notAttachedReason(n, mapped); reason != "" {
+			return reason, message
+		}
+	}
+	if shared := n.SharedGateway && zones.Interconnect; !known && w.Bridges != nil && n.GatewayBridge != "" && !shared &&
+		!d.isConfiguredGateway(n, w) {
+		return ReasonNoChassis, fmt.Sprintf("chassis %s of node %q is not in the southbound database, so its bridges are "+
+			"not known", n.Chassis, n.Name)
+	}
+	if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
+		if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
+			return reason, message
+		}
+		d.sharedBridges[n.Name] = n.SharedGateway
+	}
+	return "", ""
 }
 
 // bridgesOf returns the bridges of a node, and whether they are known. With interconnect, they are what its own agent

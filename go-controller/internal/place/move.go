@@ -103,7 +103,7 @@ func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
 	}
 	for _, index := range r.Shards {
 		c := w.ShardStates[world.ShardID{Domain: d.Spec.Name, Index: index}]
-		if stays := d.immovable(members, c); stays != nil && stays != n {
+		if stays := cmp.Or(d.held[index], d.immovable(members, c)); stays != nil && stays != n {
 			return fmt.Sprintf("node %q, the active gateway of shard %d, can't release it: %s", stays.Name, index,
 				cmp.Or(stays.Agent.Unwritable, "its agent does not report (ovnkube-slb node --enable-l2)"))
 		}

@@ -103,7 +103,7 @@ func (v *Builder) GatewayCounts(d *place.Domain) GatewayCounts {
 	usable := map[string]bool{}
 	for _, shard := range d.Shards {
 		for _, g := range shard.Gateways {
-			usable[g.Node] = !v.nodes[g.Node].Unreachable
+			usable[g.Node] = !v.nodes[g.Node].Unreachable && !d.IsHeld(g.Node)
 		}
 	}
 	for _, left := range d.Excluded {

@@ -263,9 +263,10 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
 		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier, Announce: d.Announce}
 	sharedBridge := false
-	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain.
+	// The port on the bridge of OVN-Kubernetes' own gateway must exist for the whole life of the domain, and on a node
+	// that is no longer selected until its shards have moved.
 	if bridge := bridges[d.PhysicalNetwork]; bridge != "" && bridge == own.GatewayBridge &&
-		slices.Contains(d.Nodes, own.Name) {
+		(slices.Contains(d.Nodes, own.Name) || isGateway(d, own.Name)) {
 		out.Residents = []string{own.Chassis}
 		sharedBridge = own.SharedGateway
 	}
@@ -290,6 +291,16 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 		}
 	}
 	return out
+}
+
+// isGateway reports whether a node is a gateway of a published shard of a domain.
+func isGateway(d *world.Domain, node string) bool {
+	for _, order := range d.Gateways {
+		if slices.Contains(order, node) {
+			return true
+		}
+	}
+	return false
 }
 
 // podSubnets returns the pod subnets of a node, nil if it is unknown.

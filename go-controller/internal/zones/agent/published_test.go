@@ -149,6 +149,30 @@ func TestShardsAreThoseOfTheStatus(t *testing.T) {
 }
 
 // A plan and the status of its domain are read independently. The addresses that already work must continue to work.
+// On the bridge of OVN-Kubernetes' own gateway, a node that is no longer selected has the port until its shards moved.
+func TestGatewayThatIsNoLongerSelectedKeepsItsPort(t *testing.T) {
+	p := small()
+	own := node("n1", "n1")
+	own.Annotations["k8s.ovn.org/l3-gateway-config"] = `{"default":{"mode":"shared","bridge-id":"br-ex",` +
+		`"mac-address":"0a:00:00:00:00:01","ip-addresses":["10.50.0.1/24"],"next-hops":["10.50.0.254"]}}`
+	p.setNode(nil, own)
+	residents := func(gateways ...string) []string {
+		d := p.domains["lan"].DeepCopy()
+		d.Spec.NodeSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"no": "node"}}}
+		d.Status.Shards = d.Status.Shards[:1]
+		d.Status.Shards[0].Gateways = gateways
+		p.setDomain(nil, d)
+		f, _, _ := p.desired("n1", world.Cluster{}, world.Bridges{"physnet": "br-ex"})
+		return f.Domains[0].Residents
+	}
+	if got := residents("n1", "n2"); !slices.Equal(got, []string{"chassis-n1"}) {
+		t.Errorf("as a gateway: %v", got)
+	}
+	if got := residents("n2"); len(got) > 0 {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
 func TestAddressesOfUnpublishedShardsWait(t *testing.T) {
 	p := small()
 	p.setPlan(nil, servicePlan("web", 4, 1))
