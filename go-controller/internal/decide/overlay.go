@@ -28,13 +28,15 @@ type overlay struct {
 	ordinals map[world.ShardID]int
 	// moves are the requests to move shards, by domain.
 	moves map[string]move
+	// recoveries are the faults of nodes of domains with preempt.
+	recoveries map[domainNode]recovery
 }
 
 // applyTo returns the snapshot with what its statuses do not show yet.
 func (o *overlay) applyTo(w *world.Snapshot) *world.Snapshot {
 	out := *w
 	out.Pools = o.withLeases(w.Pools)
-	out.Domains = o.withMoves(w)
+	out.Domains = o.withRecovering(o.withMoves(w), w.Now)
 	out.Ordinals = o.ordinals
 	if o.ordinals == nil {
 		out.Ordinals = ordinalsShown(w.Domains)

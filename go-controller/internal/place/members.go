@@ -244,6 +244,9 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		warn("no agent (ovnkube-slb node --enable-l2) reports from %s: such a node keeps the shards that it has, also when "+
 			"it drains, and gets no others", names)
 	}
+	if names := d.recovering(members); names != "" {
+		warn("failover.preempt moves no shard back to %s yet: a fault there ended a short while ago", names)
+	}
 	if len(d.withoutGuard) > 0 {
 		warn("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: "+
 			"%s",
@@ -335,6 +338,18 @@ func silentMembers(members []*world.Node) string {
 	var names []string
 	for _, n := range members {
 		if n.Agent != nil && n.Agent.Silent {
+			names = append(names, n.Name)
+		}
+	}
+	return some(names)
+}
+
+// recovering returns the names of the members to which preempt moves no shard because of a former fault, or an empty
+// string.
+func (d *Domain) recovering(members []*world.Node) string {
+	var names []string
+	for _, n := range members {
+		if d.fault(n) == "" && slices.Contains(d.Spec.Recovering, n.Name) {
 			names = append(names, n.Name)
 		}
 	}

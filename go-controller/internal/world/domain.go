@@ -32,6 +32,9 @@ type Domain struct {
 	DetectMultiplier int
 	// Preempt lets a gateway that returns reclaim its shards, and a more preferred one take over others.
 	Preempt bool
+	// Recovering are the nodes, with Preempt, to which no shard returns yet: they had a fault a short while ago, or have
+	// one.
+	Recovering []string
 	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
 	Announce time.Duration
 	// Anchors maps the index of each shard to its external addresses, as in the status of the domain. Ordinals are the
