@@ -204,7 +204,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	for _, e := range unfollowed {
 		edited[e.Object] = true
 	}
-	moved := map[movement]int{}
+	moved, ranges := map[movement]int{}, []string(nil)
 	for _, s := range services {
 		announced := was.announcements(old[s.Key])
 		if !stays[s.Key] {
@@ -223,6 +223,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 				moved[movementOf(b.attachment, n.attachment)]++
 			}
 		}
+		ranges = append(ranges, unfilteredRanges(was, is, old[s.Key], s, announced, becomes)...)
 		change := compareService(was, is, s, announced, becomes)
 		switch {
 		case len(change.Messages) > 0:
@@ -236,7 +237,8 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	c.Shards = compareShards(was, is)
 	c.Sessions = compareSessions(was, is)
 	c.Notes = slices.Concat(unreported(before, is), possibleMistakes(was, is), otherRouters(was, is),
-		otherPasswords(before, after), editedSecrets(before, after), otherClasses(before.Services, after.Services, stays))
+		otherPasswords(before, after), editedSecrets(before, after), otherClasses(before.Services, after.Services, stays),
+		ranges)
 	if slices.ContainsFunc(unfollowed, func(e ObjectEdit) bool { return e.Action == Updated }) {
 		c.Notes = append(c.Notes, "what these fields of a Service do to its endpoints and clients is not known before the "+
 			"edit: kubectl slb explain SERVICE shows it afterwards")

@@ -26,6 +26,9 @@ type announcement struct {
 	attachment attachment
 	// nodes advertise the address by BGP, or would if their sessions were established. They have a BGP daemon.
 	nodes []string
+	// byNode means that routers send to these nodes, or will as soon as an endpoint takes connections, and not to the
+	// gateway of the shard.
+	byNode bool
 	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
 	why, whyNoRoute string
 	// routed means that only BGP could announce the address, and awaitsEndpoint that BGP advertises it as soon as an
@@ -98,12 +101,14 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 				return d.whyNoSession(n, r.Peers...) != ""
 			})
 			slices.Sort(a.nodes)
+			a.byNode = r.ByNode && len(a.nodes) > 0
 		}
 		if len(a.nodes) == 0 {
 			a.whyNoRoute = d.whyNoRoute(s, p.Addr)
 			a.awaitsEndpoint = a.whyNoRoute == withoutEndpoint
 		}
 		a.routed = p.OutsideLayer2() && d.survey.Takes(s, p.Addr)
+		a.byNode = a.byNode || a.routed && a.awaitsEndpoint
 		out[p.Addr] = a
 	}
 	return out

@@ -48,9 +48,11 @@ func (c *Changes) Text(all bool) string {
 			fmt.Fprintf(&b, "BGPPeer %s: %s\n", s.Peer, s.Rollout)
 		}
 	}
+	notes := make([]string, 0, len(c.Notes))
 	for _, n := range c.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		notes = append(notes, "note: "+n)
 	}
+	list(&b, "", notes, all)
 	return b.String()
 }
 
