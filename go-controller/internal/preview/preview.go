@@ -154,7 +154,8 @@ func decideOn(o, since *objects.Objects, now time.Time) *decision {
 	for _, p := range o.Peers {
 		edited[p.Name] = p.Spec.Backend == v1alpha1.BackendFRRK8s && o.EditedSecrets[o.PasswordOf(p)]
 	}
-	out := &decision{Decision: d, survey: frrk8s.Survey(w, d.BGP), noDaemon: noDaemon(o, now), editedByFRR: edited}
+	out := &decision{Decision: d, survey: frrk8s.Survey(w, d.BGP), noDaemon: noDaemon(o, w.Sessions, now),
+		editedByFRR: edited}
 	out.undecided = out.undecidedDomains(since, ports)
 	return out
 }

@@ -185,8 +185,9 @@ func compareRoutes(old, now map[netip.Prefix]bgp.Attributes, c *SessionChange) {
 
 // noDaemon returns why no BGP daemon opens sessions, by the names of the nodes without one. A daemon creates its
 // BGPNodeStatus when it starts, also without a BGPPeer. One that was stopped is expected back for
-// world.GracefulRestartTime.
-func noDaemon(o *objects.Objects, now time.Time) map[string]string {
+// world.GracefulRestartTime. One whose report has expired counts as none: whoever drains the other nodes must not rely
+// on routes that routers may have dropped.
+func noDaemon(o *objects.Objects, sessions map[string]map[string]world.PeerSession, now time.Time) map[string]string {
 	out := map[string]string{}
 	for _, n := range o.Nodes {
 		status := objects.Named(o.NodeStatuses, n.Name)
@@ -197,6 +198,12 @@ func noDaemon(o *objects.Objects, now time.Time) map[string]string {
 			out[n.Name] = bgp.NoReport(n.Name)
 		case status.Status.StopTime != nil && !now.Before(status.Status.StopTime.Add(world.GracefulRestartTime)):
 			out[n.Name] = bgp.Stopped(n.Name)
+		default:
+			for _, s := range sessions[n.Name] {
+				if s.Unknown && !s.ByFRR {
+					out[n.Name] = fmt.Sprintf("node %s: %s", n.Name, s.Problem)
+				}
+			}
 		}
 	}
 	return out
