@@ -203,7 +203,7 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 			if p.world.Sessions[name][s.Peer].Unknown {
 				link.Object, link.Reason = name, v1alpha1.ReasonNodeSilent
 				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
-				link.Command = printable.Command("kubectl get node %s", name)
+				link.Command = p.ownPods(name)
 				continue
 			}
 			if family != 0 && s.State == v1alpha1.BGPEstablished && !p.world.Sessions[name][s.Peer].Carries(family) {
