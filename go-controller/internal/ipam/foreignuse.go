@@ -65,8 +65,8 @@ func (pi *poolIndex) addForeignUses(all []foreignUse) {
 		}
 		first, end := overlapping(pi.ranges, res.IPRange)
 		for i := first; i < end; i++ {
-			pi.owners[i].addProblem(pi.owners[i].field()+": %s is %s and is not allocated anew", common(res.IPRange, pi.ranges[i]),
-				res.String())
+			pi.owners[i].addProblem(pi.owners[i].field()+": %s is %s and is not allocated anew",
+				common(res.IPRange, pi.ranges[i]), res.String())
 		}
 	}
 	isNet := func(u foreignUse) bool { return u.From() != u.To() }

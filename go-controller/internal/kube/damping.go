@@ -35,7 +35,7 @@ const (
 
 // unsteady is added to the message of a condition whose return is delayed. It has no number that changes: each would be
 // a write.
-const unsteady = "; this changed often, so True is reported once it has lasted, for 1 min at most"
+const unsteady = "; this changed often, so Announced is True again only when that has lasted for up to 1 min"
 
 // damping limits how often the status of one Service is written because of these conditions. That Announced is no
 // longer True is never delayed, so only its return is limited: the number of writes is, too, and True is never out of
