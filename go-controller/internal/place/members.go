@@ -231,6 +231,14 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		}
 	case draining:
 		d.AllDraining = true
+		if stay := notDraining(members); len(stay) > 0 { // silent or faulty
+			var names []string
+			for _, n := range stay {
+				names = append(names, n.Name)
+			}
+			warn("all gateways that work are draining and stay active: %s can't replace them", some(names))
+			break
+		}
 		warn("all gateways are draining and stay active")
 	case silent:
 	case faulty:
