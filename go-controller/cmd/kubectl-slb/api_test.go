@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,23 @@ func TestUnreadIsNamed(t *testing.T) {
 		if out, err := s.run(t, command); err != nil || out != want {
 			t.Errorf("%s: error %v, output\n%s\nwant\n%s", command, err, out, want)
 		}
+	}
+}
+
+// What NetworkPolicies of its namespace mean for a Service is part of the answer about its address.
+func TestExplainReadsNetworkPolicies(t *testing.T) {
+	s := &apiServer{items: map[string]string{
+		"services": `{"metadata":{"name":"web","namespace":"shop"},"spec":{"type":"LoadBalancer","selector":{"app":"web"}},` +
+			`"status":{"loadBalancer":{"ingress":[{"ip":"10.50.0.100"}]}}}`,
+		"networkpolicies": `{"metadata":{"name":"limits","namespace":"shop"},"spec":{"ingress":[{"ports":[{"port":80}]}]}}`}}
+	if _, err := s.run(t, "explain 10.50.0.100"); !errors.Is(err, errNotReachable) ||
+		!slices.Contains(s.read, "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies") {
+		t.Errorf("error %v, read %v", err, s.read)
+	}
+	s.forbidden = map[string]bool{"networkpolicies": true}
+	out, err := s.run(t, "explain 10.50.0.100")
+	if !errors.Is(err, errNotReachable) || !strings.Contains(out, "does not allow it: networkpolicies\n") {
+		t.Errorf("error %v, output\n%s", err, out)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -79,6 +80,9 @@ func (o *explainOptions) run(c *cli.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := kube.LoadPolicies(c.Context, clients.core, cluster, key.Namespace); err != nil {
+		return err
+	}
 	question := o.question(key)
 	if o.probe {
 		question.Probes = probe(c.Context, explain.Targets(cluster.Service(key), &question))
@@ -96,6 +100,10 @@ func (o *explainOptions) runAddress(c *cli.Context, address netip.Addr) error {
 	}
 	cluster, err := clients.loadServices(c.Context)
 	if err != nil {
+		return err
+	}
+	namespaces := explain.NamespacesOf(cluster, address)
+	if err := kube.LoadPolicies(c.Context, clients.core, cluster, namespaces...); err != nil {
 		return err
 	}
 	question := o.question(world.Key{})

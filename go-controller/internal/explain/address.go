@@ -78,6 +78,18 @@ func (p *path) users(a netip.Addr) (u users) {
 	return u
 }
 
+// NamespacesOf returns the namespaces of the Services that have an address, each once.
+func NamespacesOf(o *objects.Objects, a netip.Addr) []string {
+	var all []string
+	for _, s := range o.Services {
+		if slices.Contains(convert.Assigned(s), a.Unmap()) {
+			all = append(all, s.Namespace)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Address answers what an address is used for, and explains the Services that have it. If none has it, it
 // explains those that ask for it, or that have it as their cluster IP. The objects have the Services of all namespaces,
 // or Unread has "services": then only those of some are among them.

@@ -51,6 +51,7 @@ const (
 	LinkGateway   = "gateway"
 	LinkDataplane = "dataplane"
 	LinkClients   = "clients"
+	LinkPolicies  = "policies"
 	LinkEndpoints = "endpoints"
 	LinkEgress    = "egress"
 	LinkBGP       = "bgp"
@@ -237,6 +238,7 @@ func (p *path) addLinks() {
 	if p.unread("ipaddresspools", "l2domains") {
 		p.add(p.asAnnounced(LinkDomain))
 		p.addClients()
+		p.addPolicies()
 		p.addEndpoints()
 		return
 	}
@@ -245,6 +247,7 @@ func (p *path) addLinks() {
 	}
 	p.addDataplane()
 	p.addClients()
+	p.addPolicies()
 	p.addEndpoints()
 	p.addEgress()
 	if p.unread("nodes", "endpointslices", "bgppeers", "bgpadvertisements", "bgpnodestatuses", "bfdprofiles",

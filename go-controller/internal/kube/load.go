@@ -119,6 +119,20 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	return l.out, nil
 }
 
+// LoadPolicies adds the NetworkPolicies of namespaces to objects, or records that the user must not read them.
+func LoadPolicies(ctx context.Context, core kubernetes.Interface, o *objects.Objects, namespaces ...string) error {
+	l := &loader{core: core, out: o}
+	for _, namespace := range namespaces {
+		from := core.NetworkingV1().NetworkPolicies(namespace).List
+		if err := listIfServed(ctx, l, "networkpolicies", from, &o.Policies); err != nil {
+			return err
+		}
+	}
+	slices.Sort(o.Unread)
+	o.Unread = slices.Compact(o.Unread)
+	return nil
+}
+
 // lists is a function that lists objects.
 type lists[L runtime.Object] func(context.Context, metav1.ListOptions) (L, error)
 

@@ -85,7 +85,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	case group == "k8s.ovn.org" && u.GetKind() == "EgressService":
 		ignore("OVN-Kubernetes selects its node (status.host) only once it is applied; explain shows what follows")
 		return nil
-	case !known:
+	case !known, u.GetKind() == "NetworkPolicy": // explain alone reads those
 		ignore("no decision depends on this kind")
 		return nil
 	case u.GetAPIVersion() != l.apiVersion:

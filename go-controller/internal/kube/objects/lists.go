@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -66,6 +67,7 @@ func (o *Objects) lists() map[string]list {
 		"BFDProfile": listOf(&o.Profiles, ours, false), "Community": listOf(&o.Communities, ours, false),
 		"BGPNodeStatus": listOf(&o.NodeStatuses, ours, false), "Lease": listOf(&o.Leases, coordination, true),
 		"Pod":              listOf(&o.Pods, core, true),
+		"NetworkPolicy":    listOf(&o.Policies, networkingv1.SchemeGroupVersion.String(), true),
 		"FRRConfiguration": listOf(&o.FRRConfigurations, frr.GroupVersion().String(), true),
 		"FRRNodeState":     listOf(&o.FRRNodes, frr.GroupVersion().String(), false),
 		"BGPSessionState":  listOf(&o.FRRSessions, frr.GroupVersion().String(), true),

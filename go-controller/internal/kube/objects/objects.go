@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
@@ -38,6 +39,8 @@ type Objects struct {
 	Leader *coordinationv1.Lease
 	// Pods are those of OVN-Kubernetes.
 	Pods []*corev1.Pod
+	// Policies are the NetworkPolicies of the namespaces of Services that are explained; nil if they were not read.
+	Policies []*networkingv1.NetworkPolicy
 
 	// Those of frr-k8s, which clusters without it do not have.
 	FRRConfigurations []*frr.Configuration
@@ -132,7 +135,7 @@ func (o *Objects) Clone() *Objects {
 	out.NodeStatuses = slices.Clone(o.NodeStatuses)
 	out.FRRConfigurations = slices.Clone(o.FRRConfigurations)
 	out.FRRNodes, out.FRRSessions = slices.Clone(o.FRRNodes), slices.Clone(o.FRRSessions)
-	out.Leases, out.Pods = slices.Clone(o.Leases), slices.Clone(o.Pods)
+	out.Leases, out.Pods, out.Policies = slices.Clone(o.Leases), slices.Clone(o.Pods), slices.Clone(o.Policies)
 	out.EditedSecrets, out.AbsentSecrets = maps.Clone(o.EditedSecrets), maps.Clone(o.AbsentSecrets)
 	return &out
 }

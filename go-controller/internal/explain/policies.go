@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ReasonNetworkPolicy is the reason if NetworkPolicies admit no client.
+const ReasonNetworkPolicy = "NetworkPolicy"
+
+// addPolicies adds whether NetworkPolicies admit clients to the endpoints. OVN-Kubernetes enforces them at the pods, so
+// no status of a Service shows it. It is not known to be so, either: their labels are in no EndpointSlice, and pods in
+// the network of their host are exempt.
+func (p *path) addPolicies() {
+	var surely, perhaps []string
+	admitted, limited := false, false // by one of them: they add up
+	for _, policy := range p.objects.Policies {
+		selects, certain := p.selects(policy)
+		if !selects {
+			continue
+		}
+		all, some := p.policyAdmits(policy)
+		admitted, limited = admitted || all, limited || some
+		if name := policy.Name; certain {
+			surely = append(surely, name)
+		} else {
+			perhaps = append(perhaps, name)
+		}
+	}
+	slices.Sort(surely)
+	slices.Sort(perhaps)
+	list := p.kubectl("describe networkpolicies")
+	switch {
+	case admitted, len(surely)+len(perhaps) == 0:
+	case len(surely) > 0 && !limited:
+		who := "client outside of the cluster"
+		if p.From.IsValid() {
+			who = "connection from " + p.From.Unmap().String()
+		}
+		p.add(Link{Name: LinkPolicies, Object: joined(surely), State: Unknown, Reason: ReasonNetworkPolicy, Command: list,
+			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted (spec.ingress[].from[].ipBlock)",
+				ofKind("NetworkPolicy", "NetworkPolicies", surely), who)})
+	default:
+		p.remark("%s may limit which clients reach the Pods of the Service, and on which ports: %s",
+			ofKind("NetworkPolicy", "NetworkPolicies", slices.Concat(surely, perhaps)), list)
+	}
+}
+
+// ofKind returns names after their kind.
+func ofKind(one, several string, names []string) string {
+	if len(names) == 1 {
+		return one + " " + names[0]
+	}
+	return several + " " + joined(names)
+}
+
+// selects reports whether a NetworkPolicy with ingress rules may select the Pods of the Service, and whether that is
+// certain: Pods have the labels of spec.selector, and may have others.
+func (p *path) selects(policy *networkingv1.NetworkPolicy) (may, certain bool) {
+	types := policy.Spec.PolicyTypes
+	if policy.Namespace != p.object.Namespace || len(p.object.Spec.Selector) == 0 ||
+		len(types) > 0 && !slices.Contains(types, networkingv1.PolicyTypeIngress) {
+		return false, false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		return true, false // Unknown operators are those of a newer version.
+	}
+	have := labels.Set(p.object.Spec.Selector)
+	requirements, _ := selector.Requirements()
+	certain = true
+	for _, r := range requirements {
+		switch {
+		case !have.Has(r.Key()):
+			certain = false
+		case !r.Matches(have):
+			return false, false
+		}
+	}
+	return true, certain
+}
+
+// policyAdmits reports whether a NetworkPolicy admits the client, or all clients if the question names none, to all
+// ports, or to some ports or some clients. Selectors of Pods and namespaces select no client outside of the cluster.
+func (p *path) policyAdmits(policy *networkingv1.NetworkPolicy) (all, some bool) {
+	for _, rule := range policy.Spec.Ingress {
+		everyone := len(rule.From) == 0
+		for _, peer := range rule.From {
+			some = some || peer.IPBlock != nil && (!p.From.IsValid() || inBlock(peer.IPBlock, p.From.Unmap()))
+			everyone = everyone || peer.IPBlock != nil && p.From.IsValid() && inBlock(peer.IPBlock, p.From.Unmap())
+		}
+		some = some || everyone
+		all = all || everyone && len(rule.Ports) == 0
+	}
+	return all, some
+}
+
+// inBlock reports whether a block contains an address.
+func inBlock(block *networkingv1.IPBlock, a netip.Addr) bool {
+	in := func(cidr string) bool {
+		prefix, err := netip.ParsePrefix(cidr)
+		return err == nil && prefix.Contains(a)
+	}
+	return in(block.CIDR) && !slices.ContainsFunc(block.Except, in)
+}
