@@ -60,6 +60,21 @@ func (c *scraperClient) scrape(t *testing.T) {
 	}
 }
 
+// keepIdle keeps a connection open without using it until the context ends, and opens another one five seconds after
+// the server has closed it.
+func keepIdle(ctx context.Context, server *memnet.Listener, source netip.AddrPort) {
+	for ctx.Err() == nil {
+		conn, err := server.Dial(ctx, source)
+		if err != nil {
+			return
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		_, _ = io.Copy(io.Discard, conn) // until the server closes it
+		stop()
+		<-time.After(5 * time.Second)
+	}
+}
+
 // A client without a token keeps many connections open without using them, and opens each again that is closed.
 // Prometheus is served all the same, also at the address of that client: pods of a node have one address to others. It
 // keeps its connection.
@@ -81,18 +96,7 @@ func TestIdleConnectionsKeepNoOtherClientOut(t *testing.T) {
 				p.scrape(t)
 				var idle sync.WaitGroup
 				for range 5 * maxConnections {
-					idle.Go(func() {
-						for ctx.Err() == nil {
-							conn, err := listener.Dial(ctx, sourceOf("192.0.2.66"))
-							if err != nil {
-								return
-							}
-							stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-							_, _ = io.Copy(io.Discard, conn) // until the server closes it
-							stop()
-							<-time.After(5 * time.Second)
-						}
-					})
+					idle.Go(func() { keepIdle(ctx, listener, sourceOf("192.0.2.66")) })
 				}
 				// All of these connections are opened at multiples of 5 s, in no order. A client that comes at the same
 				// instant with the same address may be the oldest of more than maxConnections; this one comes between.
