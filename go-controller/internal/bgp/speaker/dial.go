@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -174,7 +175,27 @@ func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 		text, about := hint(t, err)
 		return nil, &dialError{fmt.Errorf("connect: %w%s", named(err, t.addr.Zone()), text), about}
 	}
-	return conn.(*net.TCPConn), nil
+	tcp := conn.(*net.TCPConn)
+	if err := limitUnacknowledged(tcp, n.Hold); err != nil {
+		return nil, errors.Join(err, tcp.Close())
+	}
+	return tcp, nil
+}
+
+// limitUnacknowledged lets the kernel end a connection whose peer accepts no data for the configured hold time (RFC
+// 5482), if that is not 0. The kernel takes our writes long after the peer has stopped reading, so that their deadline
+// does not expire. The limit is set on an established connection, because it would also limit the time to connect.
+func limitUnacknowledged(conn *net.TCPConn, hold time.Duration) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if failed := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(hold.Milliseconds()))
+	}); failed != nil {
+		return failed
+	}
+	return os.NewSyscallError("setsockopt TCP_USER_TIMEOUT", err)
 }
 
 // errClosed is the error of a connection that the router closed at once.

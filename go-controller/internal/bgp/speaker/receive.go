@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"os"
 	"time"
 
 	packet "github.com/osrg/gobgp/v3/pkg/packet/bgp"
+	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -47,15 +48,22 @@ func (s *session) receive(n bgp.Neighbor) {
 		s.change(func() { s.seen.notifications.received++ })
 		s.beginEnd(said.reason(), nil)
 	default:
-		s.beginEnd(s.closeReason(), nil)
+		s.beginEnd(s.closeReason(err), nil)
 	}
 	// A socket that is closed with unread data resets the connection, and the last messages may be lost.
 	s.limitReads()
 	_, _ = io.Copy(io.Discard, s.conn)
 }
 
-// closeReason returns the reason why the session ends if the router has closed the connection and given none.
-func (s *session) closeReason() reason {
+// closeReason returns the reason why the session ends if the connection has failed with an error: the kernel has given
+// it up, or the router has closed it and given no reason.
+func (s *session) closeReason(err error) reason {
+	switch {
+	case isAbandoned(err) && s.sendHold > 0:
+		return sendHoldExpired(s.sendHold)
+	case isAbandoned(err):
+		return reason{text: "the connection timed out: the peer acknowledged no data", kind: detected}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keepaliveReceived {
@@ -64,9 +72,13 @@ func (s *session) closeReason() reason {
 	return reason{text: closed, kind: unexplained}
 }
 
-func isTimeout(err error) bool {
-	var slow net.Error
-	return errors.As(err, &slow) && slow.Timeout()
+// isTimeout reports whether a deadline of ours has expired.
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// isAbandoned reports whether the kernel has given up a connection because its peer acknowledged or accepted no data.
+// The error is the last ICMP error, if there was one.
+func isAbandoned(err error) bool {
+	return errors.Is(err, unix.ETIMEDOUT) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH)
 }
 
 func (s *session) isEnding() bool {

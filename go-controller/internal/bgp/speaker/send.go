@@ -138,12 +138,22 @@ func (s *session) write(out []byte) (reason, bool) {
 	case err == nil:
 		return reason{}, true
 	case !isTimeout(err):
-		return s.closeReason(), false
+		return s.closeReason(err), false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.lastWrite.IsZero() {
+	switch {
+	case s.ends:
+		return reason{}, false
+	case !s.lastWrite.IsZero():
 		return reason{text: "the peer accepted no data before the session was closed", kind: detected}, false
 	}
-	return reason{text: fmt.Sprintf("the peer accepted no data for the hold time of %s", hold), kind: detected}, false
+	return sendHoldExpired(hold), false
+}
+
+// sendHoldExpired returns the reason if the router accepted no data for a hold time. The NOTIFICATION of RFC 9687 can't
+// be sent: it would wait behind that data.
+func sendHoldExpired(hold time.Duration) reason {
+	return reason{kind: detected,
+		text: fmt.Sprintf("send hold timer expired: the peer accepted no data for the hold time of %s", hold)}
 }

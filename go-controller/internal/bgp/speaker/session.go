@@ -34,6 +34,8 @@ type session struct {
 	// done when the connection is closed.
 	changed      chan struct{}
 	ending, done chan struct{}
+	// sendHold is how long the kernel lets the router accept no data: the configured hold time; 0 for no limit.
+	sendHold time.Duration
 
 	mu sync.Mutex
 	// openTimeout is openWait, and lastRead, which is how long the router's last messages are awaited, is cease, except
@@ -89,7 +91,7 @@ func newSession(t target, conn net.Conn, local netip.Addr, routes map[netip.Pref
 	return &session{
 		target: t, conn: conn, wake: wake,
 		changed: make(chan struct{}, 1), ending: make(chan struct{}), done: make(chan struct{}),
-		openTimeout: openWait, lastRead: cease, hold: openWait, keepalive: t.neighbor.Keepalive,
+		sendHold: t.neighbor.Hold, openTimeout: openWait, lastRead: cease, hold: openWait, keepalive: t.neighbor.Keepalive,
 		seen:   connState{phase: Connect, since: time.Now(), local: local},
 		routes: adjOut{neighbor: t.neighbor, local: t.local, want: routes},
 	}
@@ -189,7 +191,8 @@ func (s *session) advertisedCounts() (counts, time.Duration) {
 func (s *session) setKeepalive(n bgp.Neighbor) { s.change(func() { s.keepalive = n.Keepalive }) }
 
 // beginEnd begins to end the session. The first reason given is kept, and the first NOTIFICATION, which may be nil; the
-// zero reason is none. But what the router says explains why our own write has failed.
+// zero reason is none. But what explains the end supersedes that the connection was closed, which reading and writing
+// may find in either order.
 func (s *session) beginEnd(why reason, last *notificationError) {
 	s.change(func() {
 		if !s.ends {
@@ -201,7 +204,7 @@ func (s *session) beginEnd(why reason, last *notificationError) {
 			s.seen.asn = 0
 			s.limitWrites(cease)
 		}
-		if s.seen.why.text == "" || s.seen.why.kind == unexplained && why.kind >= transient {
+		if s.seen.why.text == "" || s.seen.why.kind == unexplained && why.kind >= detected {
 			s.seen.why = why
 		}
 	})

@@ -60,7 +60,7 @@ func TestSessionEndsIfTheRouterReadsNothing(t *testing.T) {
 				break
 			}
 		}
-		want := reason{text: "the peer accepted no data for the hold time of 3s", kind: detected}
+		want := sendHoldExpired(3 * time.Second)
 		if saw := ended(t, s); saw.why != want || saw.notifications.sent != 0 {
 			t.Errorf("%+v", saw)
 		}
