@@ -166,9 +166,18 @@ func (s *session) listen(f *filter) error {
 			s.requested(again)
 		}
 		if m[typeAt] != packet.BGP_MSG_ROUTE_REFRESH { // RFC 4271 section 8.2.2: KEEPALIVE and UPDATE
-			held.restart(f.hold)
+			held.restart(s.allowedSilence(f))
 		}
 	}
+}
+
+// allowedSilence returns how long the router may be silent after a message; 0 for no limit. Without a hold time (RFC
+// 4271 section 4.2), only its first KEEPALIVE is awaited.
+func (s *session) allowedSilence(f *filter) time.Duration {
+	if f.hold == 0 && f.stage == opened {
+		return s.openTimeout
+	}
+	return f.hold
 }
 
 // next reads a message into a buffer that has room for the longest one.
@@ -188,7 +197,10 @@ func next(in *bufio.Reader, buf []byte) ([]byte, error) {
 
 // silenceMessage returns the error for a router that accepted the connection and is silent.
 func (s *session) silenceMessage(n bgp.Neighbor, f *filter) string {
-	if f.stage > beginning {
+	switch {
+	case f.stage == opened && f.hold == 0:
+		return fmt.Sprintf("the peer sent an OPEN message without a hold time, and no KEEPALIVE within %s", s.openTimeout)
+	case f.stage > beginning:
 		return fmt.Sprintf("hold timer expired: the peer sent no KEEPALIVE or UPDATE for %s", f.hold)
 	}
 	text := fmt.Sprintf("the peer accepted the connection and sent no OPEN message within %s", s.openTimeout)

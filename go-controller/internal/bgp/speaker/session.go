@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// openWait is how long a router may take to answer our OPEN with its own. RFC 4271 suggests 4 min.
+	// openWait is how long a router may take to answer our OPEN with its own, and to send its first KEEPALIVE if there is
+	// no hold time. RFC 4271 suggests 4 min.
 	openWait = 10 * time.Second
 	// cease limits the wait until the peer has received the last messages, and then the wait until it has closed.
 	cease = time.Second

@@ -43,6 +43,44 @@ func TestSessionEndsWithoutOpen(t *testing.T) {
 	})
 }
 
+// A session without a hold time is not in OpenConfirm indefinitely if the router sends no KEEPALIVE.
+func TestSessionEndsWithoutFirstKeepalive(t *testing.T) {
+	for _, c := range []struct {
+		hold uint16
+		wait time.Duration
+		want string
+	}{
+		{0, openWait, "the peer sent an OPEN message without a hold time, and no KEEPALIVE within 10s"},
+		{90, 90 * time.Second, "hold timer expired: the peer sent no KEEPALIVE or UPDATE for 1m30s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := victim()
+			n.Hold = 90 * time.Second
+			ours, router := net.Pipe()
+			s, in := startSession(t, ours, n, nil), collect(router)
+			send(t, router, openOf(t, 64512, c.hold, "192.0.2.2"))
+			if got := kinds(in.take()); got != "open keepalive" || s.observed().phase != OpenConfirm {
+				t.Fatalf("hold time %d: the router receives %q in phase %s", c.hold, got, s.observed().phase)
+			}
+			<-time.After(c.wait - 1)
+			synctest.Wait()
+			if phase := s.observed().phase; phase != OpenConfirm {
+				t.Fatalf("hold time %d: phase %s too early", c.hold, phase)
+			}
+			in.take()
+			<-time.After(time.Nanosecond)
+			m := in.take()
+			last := m[max(len(m)-1, 0):] // A KEEPALIVE may be due at the same time.
+			if kinds(last) != "notification" || last[0][headerLength] != packet.BGP_ERROR_HOLD_TIMER_EXPIRED {
+				t.Errorf("hold time %d: the router receives %v", c.hold, m)
+			}
+			if saw := s.observed(); saw.why != (reason{kind: detected, text: c.want}) {
+				t.Errorf("hold time %d: %+v", c.hold, saw)
+			}
+		})
+	}
+}
+
 // A router that reads nothing is dropped after the hold time, although it sends KEEPALIVEs.
 func TestSessionEndsIfTheRouterReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
