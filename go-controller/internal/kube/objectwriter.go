@@ -21,10 +21,10 @@ import (
 const (
 	// objectPause is the minimum time between two status writes of one object.
 	objectPause = time.Second
-	// poolBurst writes of a pool can follow each other with that pause, further ones with poolPause: its counts change
-	// whenever a tenant creates or deletes a Service.
-	poolBurst = 10
-	poolPause = 10 * time.Second
+	// statusBurst writes of a paced object can follow each other with that pause, further ones with statusPause: counts of
+	// a pool change whenever a tenant creates or deletes a Service, and a router changes what a node reports.
+	statusBurst = 10
+	statusPause = 10 * time.Second
 )
 
 // StatusUpdater writes the status of one kind.
@@ -40,8 +40,9 @@ type ObjectWriter[T object] struct {
 	wrote   Wrote
 	onWrite WriteObserver[T]
 	queue   workqueue.TypedDelayingInterface[string]
-	// newLimit returns a further limit for an object; nil for none.
-	newLimit func() *rate.Limiter
+	// paced means that there is a further limit for each object, except for writes for which isUrgent returns true.
+	paced    bool
+	isUrgent func(before, after T) bool
 
 	mu     sync.Mutex
 	want   map[string]status.Merge[T]
@@ -85,7 +86,17 @@ func NewPoolWriter(client StatusUpdater[*v1alpha1.IPAddressPool],
 	read func(name string) (*v1alpha1.IPAddressPool, bool), wrote Wrote,
 	onWrite WriteObserver[*v1alpha1.IPAddressPool]) *ObjectWriter[*v1alpha1.IPAddressPool] {
 	w := NewObjectWriter("IPAddressPool", client, read, wrote, onWrite)
-	w.newLimit = func() *rate.Limiter { return rate.NewLimiter(rate.Every(poolPause), poolBurst) }
+	w.paced, w.isUrgent = true, func(_, _ *v1alpha1.IPAddressPool) bool { return false }
+	return w
+}
+
+// NewNodeStatusWriter returns a writer for what a node reports about its sessions. isUrgent reports whether a write
+// must not wait, given the object before and after it.
+func NewNodeStatusWriter(client StatusUpdater[*v1alpha1.BGPNodeStatus],
+	read func(name string) (*v1alpha1.BGPNodeStatus, bool), wrote Wrote, onWrite WriteObserver[*v1alpha1.BGPNodeStatus],
+	isUrgent func(before, after *v1alpha1.BGPNodeStatus) bool) *ObjectWriter[*v1alpha1.BGPNodeStatus] {
+	w := NewObjectWriter("BGPNodeStatus", client, read, wrote, onWrite)
+	w.paced, w.isUrgent = true, isUrgent
 	return w
 }
 
@@ -136,8 +147,10 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if pause := last.Add(objectPause).Sub(now); pause > 0 {
 		return pause
 	}
-	if pause := w.reserve(name, now); pause > 0 {
-		return pause
+	if w.paced && !w.isUrgent(have, next) {
+		if pause := w.reserve(name, now); pause > 0 {
+			return pause
+		}
 	}
 	sending, cancel := context.WithTimeout(ctx, sendTimeout) // a write that hangs must not block those of other objects
 	defer cancel()
@@ -168,13 +181,10 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 
 // reserve takes a write from the limit of an object, or returns the time until there is one to take.
 func (w *ObjectWriter[T]) reserve(name string, now time.Time) time.Duration {
-	if w.newLimit == nil {
-		return 0
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.limits[name] == nil {
-		w.limits[name] = w.newLimit()
+		w.limits[name] = rate.NewLimiter(rate.Every(statusPause), statusBurst)
 	}
 	r := w.limits[name].ReserveN(now, 1)
 	pause := r.DelayFrom(now)

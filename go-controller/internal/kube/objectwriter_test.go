@@ -84,9 +84,9 @@ func TestPoolsAreWrittenSeldomWhileTheyChange(t *testing.T) {
 			w.Set(inUse(ipam.PoolUsage{Assigned4: i, Available4: changes - i}))
 			<-time.After(minutes * time.Minute / changes)
 		}
-		<-time.After(poolPause)
+		<-time.After(statusPause)
 		synctest.Wait()
-		if most := poolBurst + int(minutes*time.Minute/poolPause) + 1; s.writes > most ||
+		if most := statusBurst + int(minutes*time.Minute/statusPause) + 1; s.writes > most ||
 			s.pool.Status.AssignedIPv4 != changes-1 {
 			t.Errorf("%d writes, the last reports %d; want %d at most and %d", s.writes, s.pool.Status.AssignedIPv4, most,
 				changes-1)

@@ -70,7 +70,7 @@ type nodeStatus struct {
 func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *nodeStatus {
 	s := &nodeStatus{node: node, client: client, facts: facts, read: facts.NodeStatus, wakeups: make(chan struct{}, 1),
 		stopped: make(chan struct{}, 1)}
-	s.writer = kube.NewObjectWriter("BGPNodeStatus", client, facts.NodeStatus, wrote, s.recordWrite)
+	s.writer = kube.NewNodeStatusWriter(client, facts.NodeStatus, wrote, s.recordWrite, isUrgent)
 	return s
 }
 
@@ -225,6 +225,29 @@ func (s *nodeStatus) last(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alpha
 		Message: text + ": its sessions have ended. Routers with graceful restart keep its routes for up to " +
 			world.Count(int(world.GracefulRestartTime/time.Minute), "minute")})
 	return next, true
+}
+
+// isUrgent reports whether a report must not wait for its turn: a session was established or lost, Ready has another
+// reason, for example a drain, or the daemon has started or ends. A router can't cause such reports at will, because
+// sessions that it ends soon are damped. It can change BFD and errors as often as it likes.
+func isUrgent(before, after *v1alpha1.BGPNodeStatus) bool {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady),
+		meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	return was == nil || is == nil || was.Status != is.Status || was.Reason != is.Reason ||
+		!before.Status.StopTime.Equal(after.Status.StopTime) ||
+		!slices.Equal(established(before.Status.Sessions), established(after.Status.Sessions))
+}
+
+// established returns the peers whose sessions are Established, sorted.
+func established(sessions []v1alpha1.BGPSession) []string {
+	var peers []string
+	for _, s := range sessions {
+		if s.State == v1alpha1.BGPEstablished {
+			peers = append(peers, s.Peer)
+		}
+	}
+	slices.Sort(peers)
+	return peers
 }
 
 // summary returns the sessions in one line, for kubectl get.

@@ -208,6 +208,87 @@ func TestStatusOfADaemonThatIsStopped(t *testing.T) {
 	}
 }
 
+// storedStatus is an API server that counts the writes of one status.
+type storedStatus struct {
+	nodeStatuses
+	mu     sync.Mutex
+	object *v1alpha1.BGPNodeStatus
+	writes int
+}
+
+func (s *storedStatus) UpdateStatus(_ context.Context, o *v1alpha1.BGPNodeStatus, _ metav1.UpdateOptions) (
+	*v1alpha1.BGPNodeStatus, error,
+) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.object, s.writes = o, s.writes+1
+	return o, nil
+}
+
+func (s *storedStatus) read(string) (*v1alpha1.BGPNodeStatus, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.object, true
+}
+
+func (s *storedStatus) state() v1alpha1.BGPSessionState {
+	o, _ := s.read("")
+	return o.Status.Sessions[0].State
+}
+
+// A router whose BFD goes down and up again and again causes few writes. The loss of a session is written at once
+// meanwhile, and so are its return and the end of the daemon.
+func TestStatusIsWrittenSeldomWhileARouterChangesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		state := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: speaker.Established}
+		store := &storedStatus{object: &v1alpha1.BGPNodeStatus{}}
+		s := &nodeStatus{node: "n1", read: store.read, wakeups: make(chan struct{}, 1), stopped: make(chan struct{}, 1)}
+		s.writer = kube.NewNodeStatusWriter(store, store.read, func(string, error) {}, s.recordWrite, isUrgent)
+		s.states = func() []speaker.State {
+			mu.Lock()
+			defer mu.Unlock()
+			return []speaker.State{state}
+		}
+		sees := func(change func()) {
+			mu.Lock()
+			change()
+			mu.Unlock()
+			s.wake()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.run(ctx) })
+		const minutes, changes = 5, 1500
+		flap := func() {
+			for i := range changes {
+				sees(func() { state.BFD = []string{"Down", "Up"}[i%2] })
+				<-time.After(minutes * time.Minute / changes)
+			}
+		}
+		flap()
+		synctest.Wait()
+		if most := 10 + minutes*6 + 1; store.writes > most {
+			t.Errorf("%d writes in %d min, want %d at most", store.writes, minutes, most)
+		}
+		for _, phase := range []speaker.Phase{speaker.Active, speaker.Established} {
+			sees(func() { state.Phase = phase })
+			<-time.After(time.Second)
+			synctest.Wait()
+			if is := store.state(); is != v1alpha1.BGPSessionState(phase) {
+				t.Errorf("the session is reported %s, want %s", is, phase)
+			}
+		}
+		flap()
+		s.stop(ctx)
+		if o, _ := store.read(""); o.Status.StopTime == nil {
+			t.Error("the end of the daemon is not reported")
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
 // hung is an API server that does not answer.
 type hung struct{ nodeStatuses }
 
