@@ -69,11 +69,17 @@ func (p *peer) sessionEnded(saw connState, n bgp.Neighbor) {
 	}
 	if saw.lasted > 0 {
 		p.damping.ended(saw.lasted, stableAfter(n))
-		if p.damping.short > 1 && !p.pathFailed {
-			wait = retryInterval(p.damping.delay(n.Connect, p.speaker.maxDelay))
+		if p.damping.short > 1 {
+			wait = retryInterval(p.dampedDelay(n))
 		}
 	}
 	p.retry = time.Now().Add(wait)
+}
+
+// dampedDelay returns the longest time until the peer is dialed again after sessions that were short. It begins with a
+// shorter one if BFD ended the last of them.
+func (p *peer) dampedDelay(n bgp.Neighbor) time.Duration {
+	return p.damping.delay(p.connectTime(n), p.speaker.maxDelay)
 }
 
 // clearFailures ends what was wrong before a session that lasted, so that none of it is reported once this side ends

@@ -233,6 +233,44 @@ func TestBFDDoesNotBypassDamping(t *testing.T) {
 	}
 }
 
+// BFD that goes down in each session, and up again, ends few of them. The path may really have failed, so that the
+// first two attempts after a session that lasted are not delayed.
+func TestSessionsThatBFDEndsAreDamped(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &flapping{Liveness: Liveness{Up: true}}
+			p, n := newPeer("tor", New(Options{BFD: b})), victim()
+			p.log, p.path, p.lastLiveness, n.Connect = testLog(t), &Path{}, b.Liveness, 5*time.Second
+			open := func() {
+				p.session, _, _ = establish(t, n, nil, openOf(t, 64512, 90, "192.0.2.2"))
+				p.pathFailed = false // as in startBFD
+			}
+			open()
+			<-time.After(stableAfter(n))
+			const lasts = 10 * time.Minute
+			sessions, lost := 0, time.Time{}
+			for start := time.Now(); time.Since(start) < lasts; <-time.After(every) {
+				b.change()
+				p.handleBFD(n)
+				if p.session == nil && lost.IsZero() {
+					lost = time.Now()
+				}
+				if p.session != nil || time.Now().Before(p.retry) {
+					continue
+				}
+				if wait := time.Since(lost); sessions < 2 && wait > maxRetryAfterBFD+every {
+					t.Errorf("a change every %s: attempt %d is due after %s", every, sessions+1, wait)
+				}
+				sessions, lost = sessions+1, time.Time{}
+				open()
+			}
+			if most := 30; sessions > most || sessions < 10 {
+				t.Errorf("a change every %s: %d sessions in %s, want %d at most", every, sessions, lasts, most)
+			}
+		})
+	}
+}
+
 // A path that is back is used at once, and also if that was so a moment ago.
 func TestPathThatIsBackIsUsedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,13 +52,16 @@ func (t target) sameSession(o target) bool {
 // all at once.
 func retryInterval(most time.Duration) time.Duration { return most - rand.N(max(most/2, 1)) }
 
-// pace returns a short interval for a peer whose path failed according to BFD, so that it is dialed soon after the path
-// is back.
-func (p *peer) pace(n bgp.Neighbor) time.Duration {
+// pace returns the interval until the next attempt.
+func (p *peer) pace(n bgp.Neighbor) time.Duration { return retryInterval(p.connectTime(n)) }
+
+// connectTime returns the longest interval between two attempts: a short one for a peer whose path failed according to
+// BFD, so that it is dialed soon after the path is back.
+func (p *peer) connectTime(n bgp.Neighbor) time.Duration {
 	if p.pathFailed {
-		return retryInterval(min(n.Connect, maxRetryAfterBFD))
+		return min(n.Connect, maxRetryAfterBFD)
 	}
-	return retryInterval(n.Connect)
+	return n.Connect
 }
 
 // attempt is a connection being established.

@@ -18,10 +18,11 @@
 //   - A router that reads slowly delays no other one, takes no more memory than its routes and a batch, and receives
 //     the newest routes.
 //   - Sessions that end soon after they were Established are opened ever more seldom and count as down, until one has
-//     lasted (damping).
+//     lasted (damping), whatever ended them.
 //   - BFD monitors a peer from the first time that its session is Established until the peer is not wanted any more.
-//     While the path is down, the peer is dialed every second, and at once when BFD is up again. If there is no session
-//     for 5 s, BFD starts before the session, because a router in strict mode holds BGP until BFD is up.
+//     While the path is down, the peer is dialed every second, and at once when BFD is up again, unless it is damped.
+//     If there is no session for 5 s, BFD starts before the session, because a router in strict mode holds BGP until
+//     BFD is up.
 //
 // Each peer has a goroutine that compares what is wanted with what is (peer). When the router has accepted a connection
 // (dial), a session runs on it: one goroutine reads (receive) and checks messages by a state machine without I/O

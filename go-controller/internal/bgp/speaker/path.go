@@ -37,11 +37,11 @@ func (p *peer) handleBFD(n bgp.Neighbor) {
 
 // expediteDial brings the next attempt forward because the path works now, and reports whether it is due. BFD of a
 // router can go down and up with a few packets: one attempt per second is brought forward, and one per delay if
-// sessions with the router do not last although the path does.
+// sessions with the router do not last.
 func (p *peer) expediteDial(n bgp.Neighbor) bool {
 	pause := maxRetryAfterBFD
-	if p.damping.short > 1 && !p.pathFailed {
-		pause = p.damping.delay(n.Connect, p.speaker.maxDelay)
+	if p.damping.short > 1 {
+		pause = p.dampedDelay(n)
 	}
 	now, next := time.Now(), p.expedited.Add(pause)
 	if next.Before(now) {
