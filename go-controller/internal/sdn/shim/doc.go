@@ -11,8 +11,8 @@
 //     only what it has to confirm. Until then a Service is pending.
 //   - A gateway is active only after it has confirmed an address of the shard. While none has, it is the one before.
 //   - Existing assignments are adopted: a new controller writes nothing.
-//   - A gateway is lost when it was silent three times in a row, or when its agent reports that it can't hold
-//     addresses. If the node refuses connections, it is lost only after the time in which its kernel removes the
-//     addresses.
+//   - A gateway is lost when its kernel was silent three times in a row, or when its agent reports that it can't hold
+//     addresses. If the kernel refuses connections, or accepts them and the agent does not answer, the gateway is lost
+//     only after the time in which the kernel removes the addresses.
 //   - A lost gateway is used again after it has answered three times in a row.
 package shim

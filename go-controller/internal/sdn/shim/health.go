@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,10 +30,13 @@ type heartbeat int
 
 const (
 	well heartbeat = iota
-	// silent means no answer in time. The node may be gone.
+	// silent means that the node has not accepted a connection in time. It may be gone.
 	silent
 	// refused means that the node refuses connections because no agent listens. The node's kernel still works.
 	refused
+	// hung means that the node accepts connections and its agent does not answer, as if it hangs or another client keeps
+	// it busy. The node's kernel still works.
+	hung
 	// unfit means that the agent reports that the node must not hold addresses.
 	unfit
 )
@@ -74,8 +78,13 @@ func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
 func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	closed := make(chan struct{}, 1)
-	client, conn, err := d.client(at, maxHeaders, closed)
+	kernel := silent
+	var mu sync.Mutex // a connection may be established after the deadline
+	client, conn, err := d.client(at, maxHeaders, func(h heartbeat) {
+		mu.Lock()
+		defer mu.Unlock()
+		kernel = h
+	})
 	if err != nil {
 		return silent, err.Error()
 	}
@@ -89,18 +98,18 @@ func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why st
 	case status.Code(err) == codes.FailedPrecondition:
 		return unfit, shortened(status.Convert(err).Message())
 	}
-	select {
-	case <-closed:
+	mu.Lock()
+	defer mu.Unlock()
+	if kernel == refused {
 		return refused, "its agent is not running"
-	default:
-		return silent, "its agent does not answer"
 	}
+	return kernel, "its agent does not answer"
 }
 
 // acknowledges waits until an agent has applied a version of its Node, or until the deadline of ctx. It returns the
 // errors of the agent by address.
 func (d dialer) acknowledges(ctx context.Context, at netip.AddrPort, version string) (map[netip.Addr]string, error) {
-	client, conn, err := d.client(at, revision.MaxHeaders, make(chan struct{}, 1))
+	client, conn, err := d.client(at, revision.MaxHeaders, func(heartbeat) {})
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +155,10 @@ func failedAddresses(text string) (map[netip.Addr]string, error) {
 	return failed, nil
 }
 
-// client returns a client for an agent, which takes headers up to a size. It sends to closed if the node refuses the
-// connection.
+// client returns a client for an agent, which takes headers up to a size. It calls kernel with what the node's kernel
+// answers to a connection: hung, unless the agent answers, or refused.
 func (d dialer) client(
-	at netip.AddrPort, headers uint32, closed chan<- struct{},
+	at netip.AddrPort, headers uint32, kernel func(heartbeat),
 ) (healthpb.HealthClient, *grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+at.String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -159,11 +168,11 @@ func (d dialer) client(
 		grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := d(ctx, "tcp", address)
-			if errors.Is(err, syscall.ECONNREFUSED) {
-				select {
-				case closed <- struct{}{}:
-				default:
-				}
+			switch {
+			case err == nil:
+				kernel(hung)
+			case errors.Is(err, syscall.ECONNREFUSED):
+				kernel(refused)
 			}
 			return conn, err
 		}))
@@ -182,15 +191,16 @@ const (
 	// firstPause is the interval between the first health checks of an agent, so that a new controller soon detects
 	// lost nodes.
 	firstPause = probeTimeout + 50*time.Millisecond
-	// kernelTime is how long the kernel of a node without an agent may hold its addresses, rounded up.
+	// kernelTime is how long the kernel of a node without a working agent may hold its addresses, rounded up.
 	kernelTime = 12 * time.Second
 )
 
 // state tracks the health of an agent. It has no side effects.
 type state struct {
 	checks, missed, answered int
-	// closedSince is when the agent was first found to be gone, or zero.
-	closedSince time.Time
+	// keptSince is since when the agent has not answered while the node's kernel, which keeps addresses, was found to
+	// work, or zero.
+	keptSince time.Time
 	// lost is why the node is lost, or empty.
 	lost string
 }
@@ -201,14 +211,12 @@ func (s *state) observe(now time.Time, p heartbeat, why string) (wait time.Durat
 	if p != silent {
 		s.missed = 0
 	}
-	if p != refused {
-		s.closedSince = time.Time{}
-	}
 	if p != well {
 		s.answered = 0
 	}
 	switch p {
 	case well:
+		s.keptSince = time.Time{}
 		if s.answered++; s.answered >= misses || s.lost == "" {
 			s.lost = ""
 		}
@@ -216,14 +224,16 @@ func (s *state) observe(now time.Time, p heartbeat, why string) (wait time.Durat
 		if s.missed++; s.missed >= misses {
 			s.lost = why
 		}
-	case refused:
-		if s.closedSince.IsZero() {
-			s.closedSince = now
-		}
-		if now.Sub(s.closedSince) >= kernelTime {
-			s.lost = why
+	case refused, hung:
+		if s.keptSince.IsZero() {
+			s.keptSince = now
 		}
 	case unfit:
+		s.keptSince = time.Time{}
+		s.lost = why
+	}
+	// A silent check in between does not extend the time: the kernel's addresses expire all the same.
+	if !s.keptSince.IsZero() && now.Sub(s.keptSince) >= kernelTime {
 		s.lost = why
 	}
 	if s.checks < misses && p == silent {

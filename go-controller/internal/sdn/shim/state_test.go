@@ -35,7 +35,13 @@ func TestHealth(t *testing.T) {
 		"no listener for too long":         {append([]heartbeat{well}, repeat(refused, 13)...), true},
 		"a listener again": {append(repeat(refused, 10),
 			append([]heartbeat{well}, repeat(refused, 10)...)...), false},
-		"silent and refused in turn": {[]heartbeat{silent, refused, silent, refused, silent, silent}, false},
+		"silent and refused in turn":                   {[]heartbeat{silent, refused, silent, silent}, false},
+		"the kernel accepts, the agent hangs":          {append([]heartbeat{well}, repeat(hung, 12)...), false},
+		"the kernel accepts, the agent hangs too long": {append([]heartbeat{well}, repeat(hung, 13)...), true},
+		"hung and silent in turn":                      {slices.Repeat([]heartbeat{hung, silent}, 6), false},
+		"hung and silent in turn for too long":         {slices.Repeat([]heartbeat{hung, silent}, 7), true},
+		"hung until it answers": {append(repeat(hung, 10),
+			append([]heartbeat{well}, repeat(hung, 10)...)...), false},
 	} {
 		var s state
 		now := time.Unix(1000, 0)

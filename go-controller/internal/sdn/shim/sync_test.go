@@ -48,10 +48,10 @@ type fakeAgent struct {
 	mu sync.Mutex
 	// unfit is the answer of Check, and broken that of Watch if it is set.
 	unfit, broken error
-	// hangs is true if there is no answer of Watch.
-	hangs  bool
-	failed map[netip.Addr]string
-	asked  int
+	// hangs is true if there is no answer of Watch, and stuck if there is none of Check.
+	hangs, stuck bool
+	failed       map[netip.Addr]string
+	asked        int
 }
 
 // set changes the agent.
@@ -61,9 +61,14 @@ func (a *fakeAgent) set(change func()) {
 	change()
 }
 
-func (a *fakeAgent) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (a *fakeAgent) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.stuck {
+		a.mu.Unlock()
+		<-ctx.Done()
+		a.mu.Lock()
+	}
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, a.unfit
 }
 
