@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,40 @@ func TestHealthChecks(t *testing.T) {
 		if status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
 			t.Errorf("service %q: %v, want %s", service, err, want)
 		}
+	}
+}
+
+// The answer about the agent identifies what has failed, once a version has been applied, without naming it.
+func TestHealthCheckReportsChangeOfFailedAddresses(t *testing.T) {
+	h := newHealth()
+	at := serveFor(t, h, listen(t))
+	reported := func() string {
+		t.Helper()
+		client, conn := newClient(t, func(ctx context.Context, _ string) (net.Conn, error) {
+			return from("127.0.0.1").DialContext(ctx, "tcp", at)
+		})
+		defer conn.Close()
+		var header metadata.MD
+		if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(header.Get(revision.FailedHeader), " ")
+	}
+	if got := reported(); got != "" {
+		t.Errorf("before a version has been applied: %q", got)
+	}
+	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")
+	seen := map[string]bool{}
+	for _, failed := range []map[netip.Addr]string{nil, {a: "why"}, {b: "why"}, {a: "why", b: "why"}} {
+		h.set("", "100", failed)
+		got := reported()
+		if got == "" || len(got) > 16 || seen[got] || got != revision.Fingerprint(failed) {
+			t.Errorf("failed %v: %q", failed, got)
+		}
+		seen[got] = true
+	}
+	if revision.Fingerprint(map[netip.Addr]string{a: "x"}) != revision.Fingerprint(map[netip.Addr]string{a: "y"}) {
+		t.Error("the reason is in the fingerprint, and the controller may know only its beginning")
 	}
 }
 

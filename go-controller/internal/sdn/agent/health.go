@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -26,6 +27,8 @@ type health struct {
 	// version is the version of the Node that has been applied. failed contains the errors of addresses in it.
 	version string
 	failed  map[netip.Addr]string
+	// fingerprint is that of failed, computed once: clients may check the health as often as they like.
+	fingerprint string
 	// announced is true once a health check was answered with the agent's termination.
 	announced bool
 	// changed is closed and replaced on each change.
@@ -37,7 +40,7 @@ func newHealth() *health { return &health{changed: make(chan struct{})} }
 func (h *health) set(unfit, version string, failed map[netip.Addr]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unfit, h.version, h.failed = unfit, version, failed
+	h.unfit, h.version, h.failed, h.fingerprint = unfit, version, failed, revision.Fingerprint(failed)
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -50,13 +53,18 @@ func (h *health) endAnnounced() bool {
 	return h.announced
 }
 
-// Check implements the unary check.
-func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+// Check implements the unary check. Its answer about the agent itself has the header revision.FailedHeader.
+func (h *health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	answer, _, err := h.answer(r.GetService())
 	if r.GetService() == "" {
 		h.mu.Lock()
 		h.announced = h.announced || h.unfit == ends
+		version, fingerprint := h.version, h.fingerprint
 		h.mu.Unlock()
+		if version != "" {
+			// Without a client (in tests) there are no headers.
+			_ = grpc.SetHeader(ctx, metadata.Pairs(revision.FailedHeader, fingerprint))
+		}
 	}
 	return answer, err
 }

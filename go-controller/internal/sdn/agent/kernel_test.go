@@ -179,3 +179,27 @@ func TestAddressAddedMeanwhile(t *testing.T) {
 		t.Errorf("addresses:\n%swant:\n%s", now, before)
 	}
 }
+
+// The kernel removes all IPv6 addresses of an interface whose MTU falls below 1280. The agent reports that those that
+// the node is to hold have failed, and adds them again as soon as the kernel accepts them.
+func TestAddressThatIsLostLater(t *testing.T) {
+	r := newNode(t)
+	list := []netip.Addr{netip.MustParseAddr("10.50.0.60"), netip.MustParseAddr("fd00:50::60")}
+	r.assign(list...)
+	r.step(t, true)
+	if len(r.failed) > 0 {
+		t.Fatal(r.failed)
+	}
+	ip(t, "link", "set", segment, "mtu", "1279")
+	for _, renew := range []bool{false, true} {
+		r.step(t, renew)
+		if len(r.failed) != 1 || r.failed[list[1]] == "" {
+			t.Errorf("without IPv6: failed %v", r.failed)
+		}
+	}
+	ip(t, "link", "set", segment, "mtu", "1500")
+	r.step(t, false)
+	if len(r.failed) > 0 || r.count() != len(list) {
+		t.Errorf("with IPv6 again: %d are held, failed %v", r.count(), r.failed)
+	}
+}

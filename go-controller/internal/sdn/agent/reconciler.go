@@ -170,6 +170,7 @@ func (r *reconciler) readLinks() (returned bool, err error) {
 // starts again. Interfaces without a carrier hold no address: a node that returns to the segment must not answer for
 // addresses that another node has taken.
 func (r *reconciler) apply(renew bool) {
+	before := r.failed
 	r.failed = map[netip.Addr]string{}
 	byName := make(map[string]*link, len(r.links))
 	for _, l := range r.links {
@@ -178,39 +179,46 @@ func (r *reconciler) apply(renew bool) {
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(r.want), netip.Addr.Compare) {
 		h := r.want[a]
-		l := byName[h.Interface]
-		if l == nil {
-			r.fail(a, fmt.Sprintf("interface %q does not exist", h.Interface))
-			continue
-		}
-		if !l.usable {
-			r.fail(a, fmt.Sprintf("interface %s has no carrier", l.name))
-			continue
-		}
-		if l.others[a] {
-			r.fail(a, fmt.Sprintf("interface %s has %s, and not from here", l.name, a))
-			continue
-		}
-		if l.ours[a] && !renew {
-			r.claim(h)
-			continue
-		}
-		had := l.ours[a]
-		if err := r.add(l, a); err != nil {
+		if err := r.hold(byName[h.Interface], h, renew); err != nil {
 			r.fail(a, err.Error())
-			continue
+			if _, known := before[a]; !known {
+				klog.ErrorS(err, "Node does not hold an address", "address", a, "service", h.Service.String())
+			}
 		}
-		if !had {
-			klog.InfoS("Added address", "address", a, "interface", l.name, "service", h.Service.String())
-			delete(r.claimed, a)
-		}
-		r.claim(h)
 	}
 	for a := range r.claimed {
 		if _, held := r.want[a]; !held {
 			delete(r.claimed, a)
 		}
 	}
+}
+
+// hold has an interface, which is nil if it does not exist, hold an address, and starts to announce one that is new.
+func (r *reconciler) hold(l *link, h world.Held, renew bool) error {
+	switch {
+	case l == nil:
+		return fmt.Errorf("interface %q does not exist", h.Interface)
+	case !l.usable:
+		return fmt.Errorf("interface %s has no carrier", l.name)
+	}
+	if _, announced := r.claimed[h.Addr]; announced && !l.ours[h.Addr] {
+		klog.InfoS("Address is gone, adding it again", "address", h.Addr, "interface", l.name)
+		delete(r.claimed, h.Addr)
+	}
+	if l.others[h.Addr] {
+		return fmt.Errorf("interface %s has %s, and not from here", l.name, h.Addr)
+	}
+	had := l.ours[h.Addr]
+	if !had || renew {
+		if err := r.add(l, h.Addr); err != nil {
+			return err
+		}
+	}
+	if !had {
+		klog.InfoS("Added address", "address", h.Addr, "interface", l.name, "service", h.Service.String())
+	}
+	r.claim(h)
+	return nil
 }
 
 // removeUnwanted removes addresses from a link that must not be held there.

@@ -5,6 +5,11 @@
 package revision
 
 import (
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -20,6 +25,19 @@ const MaxHeaders = 128 << 10
 
 // MaxMessage is how much of that the message may have, as gRPC encodes it (EncodedLen).
 const MaxMessage = MaxHeaders - 1<<10
+
+// FailedHeader is a header of the answer about an agent itself. It has the Fingerprint of the addresses that have
+// failed in the version that the agent has applied. An agent that has applied no version sends none.
+const FailedHeader = "slb-failed-addresses"
+
+// Fingerprint returns a short text that is the same for equal sets of addresses, whatever the reasons are.
+func Fingerprint(failed map[netip.Addr]string) string {
+	hash := fnv.New64a()
+	for _, a := range slices.SortedFunc(maps.Keys(failed), netip.Addr.Compare) {
+		_, _ = hash.Write([]byte(a.String() + "\n")) // never fails
+	}
+	return strconv.FormatUint(hash.Sum64(), 16)
+}
 
 // EncodedLen returns the length of a message in the header grpc-message, where one byte may take three ("gRPC over
 // HTTP2", Percent-Byte-Encoded).

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -20,6 +21,20 @@ const askPause = 100 * time.Millisecond
 type placed struct {
 	node     string
 	services []world.Key
+}
+
+// report is the latest answer of a node: the version that it is about, and the fingerprint of what has failed.
+type report struct{ version, failed string }
+
+// failedChanged has a node asked what it holds if its agent reports other failed addresses than in its latest answer.
+// It is called for each health check of an agent that is well, so that what is not answered is asked again.
+func (d *Dataplane) failedChanged(node, fingerprint string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last, ok := d.reports[node]; ok && last.failed != fingerprint && len(d.have[node]) > 0 {
+		d.confirmations.ask(node, last.version, time.Now())
+		d.ask()
+	}
 }
 
 // ask starts to ask nodes whose answers are awaited. d.mu must be held.
@@ -60,7 +75,12 @@ func (d *Dataplane) follow(ctx context.Context, node string) {
 		if errors.Is(err, errUnconfirmed) && last != nil {
 			err = last // why there was no answer before
 		}
-		d.update(func() answers { return d.confirmations.answered(node, version, failed, err, time.Now()) })
+		d.update(func() answers {
+			if err == nil {
+				d.reports[node] = report{version, revision.Fingerprint(failed)}
+			}
+			return d.confirmations.answered(node, version, d.have[node], failed, err, time.Now())
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // handoverTime is how long a gateway may take to give up or to take addresses.
@@ -38,6 +39,8 @@ func (r *request) awaited() bool { return !r.until.IsZero() }
 // requests are those of one node.
 type requests struct {
 	byAddr map[netip.Addr]*request
+	// held asks what the node holds of a version that it has confirmed, nil for nothing.
+	held *request
 	// asking is true while a goroutine asks the agent.
 	asking bool
 }
@@ -45,6 +48,9 @@ type requests struct {
 // next returns the newest version with an awaited request, and when the first answer is due. It returns false if no
 // answer is awaited.
 func (r *requests) next() (version string, until time.Time, ok bool) {
+	if q := r.held; q != nil {
+		version, until, ok = q.version, q.until, true
+	}
 	for _, q := range r.byAddr {
 		if !q.awaited() {
 			continue
@@ -108,6 +114,14 @@ func (c confirmations) again(node string, a netip.Addr, now time.Time) {
 	}
 }
 
+// ask has a node asked what it holds of a version that it has confirmed, unless an answer of it is awaited anyway.
+func (c confirmations) ask(node, version string, now time.Time) {
+	r := c.of(node)
+	if _, _, awaited := r.next(); !awaited {
+		r.held = &request{version: version, since: now, until: now.Add(handoverTime)}
+	}
+}
+
 // taken returns the request that a node hold an address, or nil.
 func (c confirmations) taken(node string, a netip.Addr) *request {
 	if r := c[node]; r != nil {
@@ -120,13 +134,21 @@ func (c confirmations) taken(node string, a netip.Addr) *request {
 
 // answered records the answer of a node about a version, with the addresses that have failed, or the error instead of
 // an answer. Requests whose time is up end with it. A gateway that is alive but does not apply its assignment must not
-// keep addresses indefinitely.
+// keep addresses indefinitely. Addresses in has that the node had confirmed may have failed since.
 func (c confirmations) answered(
-	node, version string, failed map[netip.Addr]string, err error, now time.Time,
+	node, version string, has map[netip.Addr]world.Held, failed map[netip.Addr]string, err error, now time.Time,
 ) (out answers) {
 	r := c.of(node)
 	late := func(q *request) bool { return q.awaited() && !now.Before(q.until) }
 	applied := func(q *request) bool { return err == nil && !revision.Newer(q.version, version) }
+	if r.held != nil && (late(r.held) || applied(r.held)) {
+		r.held = nil
+	}
+	for a := range failed {
+		if _, ok := has[a]; ok && r.byAddr[a] == nil {
+			r.byAddr[a] = &request{version: version, since: now}
+		}
+	}
 	for a, q := range r.byAddr {
 		switch {
 		case q.release:
@@ -152,6 +174,7 @@ func (c confirmations) answered(
 // unreachable records that a node can't answer.
 func (c confirmations) unreachable(node string, why error) (out answers) {
 	r := c.of(node)
+	r.held = nil
 	for a, q := range r.byAddr {
 		switch {
 		case !q.release:

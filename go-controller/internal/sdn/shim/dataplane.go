@@ -75,6 +75,8 @@ type Dataplane struct {
 	placed map[netip.Addr]placed
 	// confirmations are what the nodes have not confirmed of have.
 	confirmations confirmations
+	// reports are the latest answers of nodes.
+	reports map[string]report
 	// active are the active gateways of shards.
 	active map[world.ShardID]string
 	// unreadable are the nodes whose annotation must be rewritten in any case. logged is when that was last logged.
@@ -98,9 +100,9 @@ func New(o Options) *Dataplane {
 		synced: make(chan struct{}), plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 		logged: map[string]time.Time{}, repairs: map[string]*dataplane.Repairs{}, confirmations: confirmations{},
-		active: map[world.ShardID]string{},
+		reports: map[string]report{}, active: map[world.ShardID]string{},
 	}
-	d.prober = newProber(d.healthChanged)
+	d.prober = newProber(d.healthChanged, d.failedChanged)
 	close(d.synced) // all required state arrives with the Nodes
 	return d
 }
@@ -161,6 +163,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.unreadable, node)
 			delete(d.logged, node)
 			delete(d.repairs, node)
+			delete(d.reports, node)
 		}
 	}
 	if d.want != nil && len(changed) > 0 && !d.busy {

@@ -9,6 +9,8 @@
 //     passed.
 //   - No call waits for a node. What nodes confirm is asked in the background, and a node that does not answer delays
 //     only what it has to confirm. Until then a Service is pending.
+//   - An address that a node has confirmed may fail later. Each health check shows whether what has failed has changed.
+//     The node is then asked what it is, and nothing is concluded before it has answered.
 //   - A gateway is active only after it has confirmed an address of the shard. While none has, it is the one before.
 //   - Existing assignments are adopted: a new controller writes nothing.
 //   - A gateway is lost when its kernel was silent three times in a row, or when its agent reports that it can't hold

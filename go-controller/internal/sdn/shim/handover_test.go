@@ -233,14 +233,14 @@ func TestAnswerIsAboutOneVersion(t *testing.T) {
 	now, c := time.Unix(1000, 0), confirmations{}
 	c.written(sdn.Step{Node: "n1", New: []netip.Addr{vip}}, "7", now)
 	c.written(sdn.Step{Node: "n1", Removed: []netip.Addr{vip}, New: []netip.Addr{otherVIP}}, "8", now.Add(time.Second))
-	if out := c.answered("n1", "7", nil, nil, now); len(out.confirmed)+len(out.changed) > 0 {
+	if out := c.answered("n1", "7", nil, nil, nil, now); len(out.confirmed)+len(out.changed) > 0 {
 		t.Errorf("version 7: %v", out)
 	}
 	version, until, ok := c["n1"].next()
 	if version != "8" || !until.Equal(now.Add(time.Second+handoverTime)) || !ok {
 		t.Errorf("next is version %q until %s", version, until)
 	}
-	out := c.answered("n1", "9", nil, nil, now)
+	out := c.answered("n1", "9", nil, nil, nil, now)
 	if fmt.Sprint(out) != fmt.Sprint(answers{[]netip.Addr{otherVIP}, []netip.Addr{vip}}) {
 		t.Errorf("version 9: %v", out)
 	}

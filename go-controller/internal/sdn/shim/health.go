@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -74,8 +75,9 @@ func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // ask sends a health check to an agent on a new connection. An existing connection would not detect that a different
-// process now has the address.
-func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why string) {
+// process now has the address. If the agent is well, it also returns the fingerprint of the addresses that have failed
+// (revision.FailedHeader), which is empty if the agent has sent none.
+func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why, failed string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	kernel := silent
@@ -86,24 +88,25 @@ func (d dialer) ask(ctx context.Context, at netip.AddrPort) (p heartbeat, why st
 		kernel = h
 	})
 	if err != nil {
-		return silent, err.Error()
+		return silent, err.Error(), ""
 	}
 	defer func() { _ = conn.Close() }()
-	answer, err := client.Check(ctx, &healthpb.HealthCheckRequest{})
+	var header metadata.MD
+	answer, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header))
 	switch {
 	case err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING:
-		return well, ""
+		return well, "", strings.Join(header.Get(revision.FailedHeader), "")
 	case err == nil:
-		return unfit, "its agent is not serving"
+		return unfit, "its agent is not serving", ""
 	case status.Code(err) == codes.FailedPrecondition:
-		return unfit, shortened(status.Convert(err).Message())
+		return unfit, shortened(status.Convert(err).Message()), ""
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if kernel == refused {
-		return refused, "its agent is not running"
+		return refused, "its agent is not running", ""
 	}
-	return kernel, "its agent does not answer"
+	return kernel, "its agent does not answer", ""
 }
 
 // acknowledges waits until an agent has applied a version of its Node, or until the deadline of ctx. It returns the

@@ -30,7 +30,7 @@ func testTextOfAgentIsLimited(t *testing.T) {
 	// The first rune begins at an odd byte, so that a rune begins before the limit and ends after it.
 	for _, text := range []string{"x" + long, "x" + strings.Repeat("\xff", 500)} {
 		a.unfit = status.Error(codes.FailedPrecondition, text)
-		pulse, why := dial.ask(t.Context(), a.at)
+		pulse, why, _ := dial.ask(t.Context(), a.at)
 		if pulse != unfit {
 			t.Errorf("heartbeat %v, want %v", pulse, unfit)
 		}

@@ -60,7 +60,7 @@ func testHealthCheckDistinguishesAgentFromKernel(t *testing.T) {
 		"there is no answer":   {away, silent},
 		"the agent is serving": {startAgent(t, n).at, well},
 	} {
-		if got, why := dialer(n.dial).ask(t.Context(), c.at); got != c.want {
+		if got, why, _ := dialer(n.dial).ask(t.Context(), c.at); got != c.want {
 			t.Errorf("%s: heartbeat %v (%s), want %v", name, got, why, c.want)
 		}
 	}

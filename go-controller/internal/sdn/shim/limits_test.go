@@ -131,7 +131,7 @@ func testHeadersOfAgentAreLimited(t *testing.T) {
 		t.Error("the client has read more than it accepts")
 	}
 	at, _ = startHeaders(t, n, strings.Repeat("x", maxHeaders))
-	if _, why := dial.ask(ctx, at); why != "its agent does not answer" {
+	if _, why, _ := dial.ask(ctx, at); why != "its agent does not answer" {
 		t.Errorf("a long reason of a node: %.100q", why)
 	}
 	if ctx.Err() != nil {

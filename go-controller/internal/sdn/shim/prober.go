@@ -15,7 +15,9 @@ import (
 // prober checks the health of the agents of gateways.
 type prober struct {
 	changed func()
-	dial    dialer
+	// failed is called with the fingerprint of the failed addresses in each answer of an agent that is well.
+	failed func(node, fingerprint string)
+	dial   dialer
 
 	mu     sync.Mutex
 	ctx    context.Context // context of run, used for health checks
@@ -30,8 +32,8 @@ type probe struct {
 	stop context.CancelFunc
 }
 
-func newProber(changed func()) *prober {
-	return &prober{changed: changed, dial: dialTCP, probes: map[string]*probe{}, lost: map[string]string{}}
+func newProber(changed func(), failed func(node, fingerprint string)) *prober {
+	return &prober{changed: changed, failed: failed, dial: dialTCP, probes: map[string]*probe{}, lost: map[string]string{}}
 }
 
 // run allows health checks until the context ends.
@@ -72,7 +74,7 @@ func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 	var s state
 	for {
 		start := time.Now()
-		heartbeat, why := p.dial.ask(ctx, at)
+		heartbeat, why, failed := p.dial.ask(ctx, at)
 		if ctx.Err() != nil {
 			return
 		}
@@ -80,6 +82,9 @@ func (p *prober) follow(ctx context.Context, node string, at netip.AddrPort) {
 		wait := s.observe(time.Now(), heartbeat, why)
 		if s.lost != before {
 			p.notify(ctx, node, s.lost)
+		}
+		if failed != "" {
+			p.failed(node, failed)
 		}
 		// The interval is measured from start to start, regardless of how long the answer took.
 		select {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -68,6 +70,10 @@ func (a *fakeAgent) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (
 		a.mu.Unlock()
 		<-ctx.Done()
 		a.mu.Lock()
+	}
+	err := grpc.SetHeader(ctx, metadata.Pairs(revision.FailedHeader, revision.Fingerprint(a.failed)))
+	if err != nil {
+		return nil, err
 	}
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, a.unfit
 }
