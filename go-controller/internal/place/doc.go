@@ -14,7 +14,8 @@
 //   - Of equally fit gateways, the most preferred ones (gateways.preferred) precede the others, except the current one
 //     without preempt. What is said of all gateways here then holds for those that are equally preferred.
 //   - A draining gateway comes after those that don't drain, one whose agent is silent after both, and one that reports
-//     a fault last. If all gateways have the same state, nothing moves.
+//     a fault last. If all gateways have the same state, nothing moves. With OpenShift SDN, a gateway without an
+//     address in the subnets of one family comes after those that have one in each, and before those that drain.
 //   - A gateway that serves and whose agent is silent keeps its shards, also if it drains, or if the domain no longer
 //     selects it: it would not learn of a move, and two gateways would answer.
 //   - A gateway that was the first one of a shard and has not claimed it comes after those that have not failed to.

@@ -8,13 +8,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// fitness is how well a node can serve the shards of a domain. A leaving node drains but still works. The agent of a
-// silent one does not report: its zone would not learn that it is to have a shard, and would not claim it, while the
-// other gateways leave the shard to it. A faulty one does not work.
+// fitness is how well a node can serve the shards of a domain. A partial one, of OpenShift SDN, has no address in the
+// subnets of one family, so that it has no route to the segment in that family. A leaving node drains but still works.
+// The agent of a silent one does not report: its zone would not learn that it is to have a shard, and would not claim
+// it, while the other gateways leave the shard to it. A faulty one does not work.
 type fitness int
 
 const (
 	fit fitness = iota
+	partial
 	draining
 	silent
 	faulty
@@ -28,6 +30,8 @@ func (d *Domain) fitness(n *world.Node) fitness {
 		return silent
 	case n.Draining != "":
 		return draining
+	case d.lacksFamily(n):
+		return partial
 	}
 	return fit
 }

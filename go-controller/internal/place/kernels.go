@@ -51,6 +51,34 @@ func (d *Domain) KernelInterface(n *world.Node) string {
 	return ""
 }
 
+// lacksFamily reports whether a node of OpenShift SDN has, on its interface on the segment, no address in the subnets
+// of a family. For example, the kernel removes all IPv6 addresses of an interface whose MTU falls below 1280.
+func (d *Domain) lacksFamily(n *world.Node) bool {
+	if n.Kernel == nil {
+		return false
+	}
+	has := map[world.Family]bool{}
+	for _, p := range n.Kernel.Interfaces[d.KernelInterface(n)] {
+		if _, ok := d.subnet(p.Addr()); ok {
+			has[world.FamilyOf(p.Addr())] = true
+		}
+	}
+	return slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool {
+		return !has[world.FamilyOf(s.Prefix.Addr())]
+	})
+}
+
+// partialMembers returns the names of the members that lack a family, or an empty string.
+func (d *Domain) partialMembers(members []*world.Node) string {
+	var names []string
+	for _, n := range members {
+		if d.lacksFamily(n) {
+			names = append(names, n.Name)
+		}
+	}
+	return some(names)
+}
+
 func interfacesText(interfaces map[string][]netip.Prefix) string {
 	if len(interfaces) == 0 {
 		return "none"

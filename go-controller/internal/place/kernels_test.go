@@ -109,3 +109,56 @@ func TestKernelsFailOver(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that has no address in the subnets of one family any more gives its shards to those that have, and gets
+// none back. If no gateway has one, nothing moves, and addresses of the other family are served.
+func TestKernelsWithoutFamily(t *testing.T) {
+	w := kernels()
+	w.Domains[0].Subnets = append(w.Domains[0].Subnets, world.Subnet{Prefix: netip.MustParsePrefix("fd00:50::/64")})
+	addrs := map[string][]netip.Prefix{}
+	for i, n := range w.Nodes {
+		addrs[n.Name] = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(10 + i)}), 24),
+			netip.MustParsePrefix(fmt.Sprintf("fd00:50::%d/64", 10+i))}
+		n.Kernel.Interfaces = map[string][]netip.Prefix{"eth1": addrs[n.Name]}
+	}
+	last := map[int]string{}
+	place := func() (moved int) {
+		t.Helper()
+		d := place.Compute(w).Domains[0]
+		for i, node := range preferred(d) {
+			if last[i] != "" && last[i] != node {
+				moved++
+			}
+			last[i] = node
+			w.ShardStates[world.ShardID{Domain: "lan", Index: i}] = world.ShardState{
+				Active: node, Settled: true, Order: []string{node}}
+		}
+		return moved
+	}
+	place()
+	had := 0
+	for _, node := range last {
+		if node == "n1" {
+			had++
+		}
+	}
+	w.Nodes[1].Kernel.Interfaces["eth1"] = addrs["n1"][:1]
+	if moved := place(); had == 0 || moved != had {
+		t.Errorf("n1 had %d shards, and %d have moved", had, moved)
+	}
+	for i, node := range last {
+		if node == "n1" {
+			t.Errorf("shard %d is on n1", i)
+		}
+	}
+	w.Nodes[1].Kernel.Interfaces["eth1"] = addrs["n1"]
+	if moved := place(); moved > 0 {
+		t.Errorf("%d shards have moved back", moved)
+	}
+	for _, n := range w.Nodes {
+		n.Kernel.Interfaces["eth1"] = addrs[n.Name][:1]
+	}
+	if moved := place(); moved > 0 || len(last) == 0 {
+		t.Errorf("%d shards have moved although no node has IPv6", moved)
+	}
+}

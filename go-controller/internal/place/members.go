@@ -225,7 +225,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			world.Count(alive, "gateway"), v1alpha1.MinGatewaysForFailover)
 	}
 	switch d.best(members) {
-	case fit:
+	case fit, partial:
 		if stay := notDraining(members); len(stay) == 1 && len(members) > 1 {
 			warn("all gateways but %s are draining", stay[0].Name)
 		}
@@ -247,6 +247,9 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			faults = append(faults, ExcludedNode{n.Name, ReasonFaulty, fmt.Sprintf("node %q: %s", n.Name, d.fault(n))})
 		}
 		warn("all gateways are faulty and stay active: %s", causes(faults))
+	}
+	if names := d.partialMembers(members); names != "" {
+		warn("%s have no address in the subnets of one family (%s), and come after the gateways that do", names, d.subnets())
 	}
 	if names := silentMembers(members); names != "" {
 		warn("no agent (ovnkube-slb node --enable-l2) reports from %s: such a node keeps the shards that it has, also when "+

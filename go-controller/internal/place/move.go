@@ -99,6 +99,8 @@ func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
 		return fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining)
 	case n.Unreachable:
 		return fmt.Sprintf("node %q is not reachable: its kubelet has stopped reporting", n.Name)
+	case d.lacksFamily(n) && d.best(members) == fit:
+		return fmt.Sprintf("node %q has no address in the subnets of one family (%s)", n.Name, d.subnets())
 	case n.Agent != nil && n.Agent.Silent:
 		return fmt.Sprintf("the agent of node %q does not report (ovnkube-slb node --enable-l2)", n.Name)
 	}
