@@ -6,7 +6,10 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
+
+	"github.com/ovnkube-slb/ovnkube-slb/test/lab/proc"
 )
 
 func killed(t *testing.T, r *running) {
@@ -67,21 +70,40 @@ func ended(t *testing.T, r *running) {
 	again(t, r, node)
 }
 
-// gone checks a node whose agent is gone. The node's kernel answers until it removes the addresses. Only then may
-// another node take them.
 func gone(t *testing.T, r *running) {
-	held := r.settled(2 * services)
-	node := held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
+	again(t, r, r.expire(func(agent *proc.Process) error { return agent.Kill() }))
+}
+
+// hung checks a node whose agent neither works nor ends: its kernel still accepts connections.
+func hung(t *testing.T, r *running) {
+	node := r.expire(func(agent *proc.Process) error { return agent.SignalGroup(syscall.SIGSTOP) })
 	agent, err := r.Agent(node)
+	if err == nil {
+		err = agent.SignalGroup(syscall.SIGCONT)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.during(pair(t, held, node), 2, func() {
-		if err := agent.Kill(); err != nil {
-			t.Fatal(err)
+	r.known(node)
+	r.settled(2 * services)
+}
+
+// expire stops the agent of a node, and waits until the addresses have moved. The node's kernel answers until it
+// removes them. Only then may another node take them.
+func (r *running) expire(stop func(agent *proc.Process) error) (node string) {
+	r.t.Helper()
+	held := r.settled(2 * services)
+	node = held[slices.SortedFunc(maps.Keys(held), netip.Addr.Compare)[0]]
+	agent, err := r.Agent(node)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.during(pair(r.t, held, node), 2, func() {
+		if err := stop(agent); err != nil {
+			r.t.Fatal(err)
 		}
 		r.leave(node)
 		r.settled(2 * services)
 	})
-	again(t, r, node)
+	return node
 }

@@ -54,8 +54,11 @@ func TestSDN(t *testing.T) {
 		{"other addresses of a node change all the time", addressesChange},
 		{"an agent ends", ended},
 		{"an agent is gone for good", gone},
+		{"an agent hangs", hung},
 		{"another client edits a node", meddled},
 		{"another program has an address that is assigned", taken},
+		{"another program takes an address that is held", takenLater},
+		{"a node loses IPv6", withoutIPv6},
 		{"the controllers restart", restarted},
 		{"the leader is killed while a node is lost", beheaded},
 	} {
