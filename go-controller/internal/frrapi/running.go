@@ -3,6 +3,8 @@
 package frrapi
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,8 +17,23 @@ type Running map[string][]netip.Prefix
 // The names of the prefix lists that frr-k8s writes for a neighbor end like this.
 const allowed4, allowed6 = "-allowed-ipv4", "-allowed-ipv6"
 
+// The limits of a configuration that is read. The account of frr-k8s' daemon, which each node has, can write those of
+// all nodes. A configuration of frr-k8s has 170 bytes per prefix of one neighbor, and less for further ones.
+const (
+	// MaxText is the maximum length of its text in bytes.
+	MaxText = 1 << 20
+	// MaxAdvertised is the maximum number of prefixes x neighbors: those of eight neighbors with 1,000 each.
+	MaxAdvertised = 8000
+	// maxNeighborID is the maximum length of the name of a neighbor, in bytes. Addresses and interfaces are shorter.
+	maxNeighborID = 64
+)
+
 // ParseRunning reads FRR's running configuration, as an FRRNodeState has it. Lines that are not understood are skipped.
-func ParseRunning(text string) Running {
+// The result does not refer to the text. Of a configuration beyond the limits, there is none, and an error.
+func ParseRunning(text string) (Running, error) {
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("%d bytes, at most %d are read", len(text), MaxText)
+	}
 	originated := map[netip.Prefix]bool{}
 	permitted := map[string]map[netip.Prefix]bool{}
 	inDefault := false
@@ -41,29 +58,26 @@ func ParseRunning(text string) Running {
 				id, is = strings.CutSuffix(words[2], allowed6)
 			}
 			p, err := netip.ParsePrefix(words[6])
-			if !is || err != nil {
+			if !is || err != nil || len(id) > maxNeighborID {
 				continue
 			}
 			if permitted[id] == nil {
-				permitted[id] = map[netip.Prefix]bool{}
+				permitted[strings.Clone(id)] = map[netip.Prefix]bool{}
 			}
 			permitted[id][p.Masked()] = true
 		}
 	}
-	out := Running{}
+	out, count := Running{}, 0
 	for id, prefixes := range permitted {
-		var list []netip.Prefix
-		for p := range prefixes {
-			if originated[p] {
-				list = append(list, p)
-			}
+		maps.DeleteFunc(prefixes, func(p netip.Prefix, _ bool) bool { return !originated[p] })
+		if count += len(prefixes); count > MaxAdvertised {
+			return nil, fmt.Errorf("more than %d prefixes x neighbors, no more are read", MaxAdvertised)
 		}
-		if len(list) > 0 {
-			slices.SortFunc(list, netip.Prefix.Compare)
-			out[id] = list
+		if len(prefixes) > 0 {
+			out[id] = slices.SortedFunc(maps.Keys(prefixes), netip.Prefix.Compare)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // SessionID returns the name of a neighbor in a BGPSessionState: IPv6 addresses are written out there, with dashes.

@@ -13,7 +13,7 @@ import (
 
 // A prefix counts only if FRR originates it in the default VRF and lets it through to the neighbor.
 func TestParseRunning(t *testing.T) {
-	got := frrapi.ParseRunning(`Building configuration...
+	got, err := frrapi.ParseRunning(`Building configuration...
 !
 ip prefix-list 10.50.0.1-allowed-ipv4 seq 1 permit 203.0.113.2/32
 ip prefix-list 10.50.0.1-allowed-ipv4 seq 2 permit 203.0.113.1/32
@@ -45,8 +45,8 @@ router bgp 64512 vrf red
 exit
 `)
 	want := map[string]string{"10.50.0.1": "[203.0.113.1/32 203.0.113.2/32]", "fd00:50::1": "[2001:db8::1/128]"}
-	if len(got) != len(want) {
-		t.Errorf("neighbors: %v", got)
+	if err != nil || len(got) != len(want) {
+		t.Errorf("neighbors: %v (%v)", got, err)
 	}
 	for id, prefixes := range want {
 		if text := fmt.Sprint(got[id]); text != prefixes {
@@ -58,7 +58,8 @@ exit
 func FuzzParseRunning(f *testing.F) {
 	f.Add("router bgp 1\n network 10.0.0.0/8\nip prefix-list a-allowed-ipv4 seq 1 permit 10.0.0.0/8\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for id, prefixes := range frrapi.ParseRunning(text) {
+		running, _ := frrapi.ParseRunning(text)
+		for id, prefixes := range running {
 			for i, p := range prefixes {
 				if p != p.Masked() || i > 0 && netip.Prefix.Compare(prefixes[i-1], p) >= 0 {
 					t.Errorf("%s: %v is not sorted, distinct and masked", id, prefixes)

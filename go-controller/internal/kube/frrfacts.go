@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -40,8 +41,8 @@ type frrFacts struct {
 
 	configurations map[string]*frr.Configuration
 	nodes          map[string]*world.FRRNode
-	// sessions are the states of sessions in the default VRF, by name of the object.
-	sessions  map[string]frr.SessionStateStatus
+	// sessions are those of each node.
+	sessions  map[string]frr.Sessions
 	passwords map[string]string
 	refused   map[string]string
 	// routeAdvertisements are the objects of OVN-Kubernetes, by name.
@@ -55,7 +56,7 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 	facts.mu.Lock()
 	facts.frr = frrFacts{namespace: ours.FRRNamespace, state: w.frrState,
 		configurations: map[string]*frr.Configuration{}, nodes: map[string]*world.FRRNode{},
-		sessions: map[string]frr.SessionStateStatus{}, passwords: map[string]string{},
+		sessions: map[string]frr.Sessions{}, passwords: map[string]string{},
 		read: map[string]*world.FRRConfiguration{}, routeAdvertisements: map[string]*frr.RouteAdvertisements{}}
 	facts.mu.Unlock()
 	add := func(resource string, forget func(), open func() cache.Controller) {
@@ -72,10 +73,12 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 			facts.setConfiguration)
 	})
 	add(frr.NodeStates, func() { clear(facts.frr.nodes) }, func() cache.Controller {
-		return newInformer(ours.FRR.NodeStates, &frr.NodeState{}, frr.Trimmed, facts.setFRRNode)
+		list := smallPages[*frr.NodeStateList]{ours.FRR.NodeStates, statesPerPage}
+		return newInformer(list, &frr.NodeState{}, frr.Trimmed, facts.setFRRNode)
 	})
 	add(frr.SessionStates, func() { clear(facts.frr.sessions) }, func() cache.Controller {
-		return newInformer(ours.FRR.SessionStates, &frr.SessionState{}, whole[*frr.SessionState], facts.setFRRSession)
+		list := smallPages[*frr.SessionStateList]{ours.FRR.SessionStates, sessionsPerPage}
+		return newInformer(list, &frr.SessionState{}, frr.TrimmedSession, facts.setFRRSession)
 	})
 	add(frr.Configurations, func() { clear(facts.frr.passwords) }, func() cache.Controller {
 		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
@@ -93,6 +96,29 @@ func (w *Watch) frrKinds() []*discovered {
 		return slices.Clip(w.frr)
 	}
 	return append(slices.Clip(w.frr), w.routeAdvertisements)
+}
+
+// smallPages lists objects in small pages: until they are trimmed, each may have more than a megabyte.
+type smallPages[L runtime.Object] struct {
+	lister[L]
+	limit int64
+}
+
+// statesPerPage and sessionsPerPage are the numbers of FRRNodeStates and BGPSessionStates in a page. FRRNodeStates are
+// large also if nobody forges them.
+const statesPerPage, sessionsPerPage = 16, 64
+
+func (p smallPages[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
+	o.Limit = p.limit
+	if o.Continue == "" { // API servers may divide no list but the newest
+		o.ResourceVersion, o.ResourceVersionMatch = "", ""
+	}
+	return p.lister.List(ctx, o)
+}
+
+// IsWatchListSemanticsUnSupported is that of the client.
+func (p smallPages[L]) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(p.lister)
 }
 
 // passwordSecrets lists and watches only Secrets of the type for passwords: the namespace of frr-k8s has others, too.
@@ -198,20 +224,27 @@ func (f *Facts) setFRRNode(old, now *frr.NodeState) {
 		}
 		is := frr.ReadNode(now)
 		f.frr.nodes[now.Name] = is
-		return was == nil || was.Problem != is.Problem || !maps.EqualFunc(was.Running, is.Running, slices.Equal)
+		return was == nil || was.Problem != is.Problem || was.Unread != is.Unread ||
+			!maps.EqualFunc(was.Running, is.Running, slices.Equal)
 	})
 }
 
 func (f *Facts) setFRRSession(old, now *frr.SessionState) {
 	f.replaceFact(func() bool {
-		name := cmp.Or(now, old).Name
-		was := f.frr.sessions[name]
-		delete(f.frr.sessions, name)
-		if now == nil {
-			return was.VRF == ""
+		counts := func(s *frr.SessionState) bool { return s != nil && s.Status.VRF == "" }
+		if counts(old) {
+			sessions := f.frr.sessions[old.Status.Node]
+			if delete(sessions, old.Name); len(sessions) == 0 {
+				delete(f.frr.sessions, old.Status.Node)
+			}
 		}
-		f.frr.sessions[name] = now.Status
-		return was != now.Status
+		if counts(now) {
+			if f.frr.sessions[now.Status.Node] == nil {
+				f.frr.sessions[now.Status.Node] = frr.Sessions{}
+			}
+			f.frr.sessions[now.Status.Node][now.Name] = now.Status
+		}
+		return counts(old) != counts(now) || counts(now) && old.Status != now.Status
 	})
 }
 
@@ -270,8 +303,8 @@ func (f *Facts) readFRR() *world.FRR {
 	if f.frr.namespace == "" {
 		return nil
 	}
-	out := &world.FRR{Namespace: f.frr.namespace, Nodes: maps.Clone(f.frr.nodes), Passwords: maps.Clone(f.frr.passwords),
-		Refused: f.frr.refused, Sessions: map[string]map[string]string{}}
+	out := &world.FRR{Namespace: f.frr.namespace, Nodes: map[string]*world.FRRNode{},
+		Passwords: maps.Clone(f.frr.passwords), Refused: f.frr.refused, Sessions: map[string]map[string]string{}}
 	out.Missing, out.Unread = f.frr.state()
 	_, nodes := f.objects()
 	for _, name := range sortedKeys(f.frr.configurations) {
@@ -287,18 +320,8 @@ func (f *Facts) readFRR() *world.FRR {
 		}
 	}
 	out.Selecting = frr.Selecting(slices.Collect(maps.Values(f.frr.routeAdvertisements)), peers)
-	for _, name := range sortedKeys(f.frr.sessions) {
-		s := f.frr.sessions[name]
-		if s.VRF != "" {
-			continue
-		}
-		if out.Sessions[s.Node] == nil {
-			out.Sessions[s.Node] = map[string]string{}
-		}
-		// Of duplicates, which frr-k8s deletes, a session counts that is not Established.
-		if was, ok := out.Sessions[s.Node][s.Peer]; !ok || was == "Established" {
-			out.Sessions[s.Node][s.Peer] = frr.Bounded(s.BGPStatus)
-		}
+	for name := range f.nodes { // what is reported of others has no effect
+		frr.AddReports(out, name, f.frr.nodes[name], f.frr.sessions[name])
 	}
 	return out
 }

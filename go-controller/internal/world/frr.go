@@ -47,6 +47,9 @@ type FRRNode struct {
 	Running frrapi.Running
 	// Problem is why the node does not use the newest configuration, as it reports it, empty if it does.
 	Problem string
+	// Unread is why what the node reports is not known, empty if it is. Running and the states of its sessions are then
+	// empty.
+	Unread string
 }
 
 // Available reports whether there is a frr-k8s whose objects are known.
@@ -109,6 +112,8 @@ func (f *FRR) session(node *Node, p *Peer) PeerSession {
 		s.Unknown, s.Problem = true, "the node's kubelet no longer reports, so what frr-k8s reports of it has expired"
 	case report == nil:
 		s.Unknown, s.Problem = true, "frr-k8s reports nothing of the node (FRRNodeState): does it run there?"
+	case report.Unread != "":
+		s.Unknown, s.Problem = true, report.Unread
 	case state == "Established":
 		s.Established = true
 	case !reported && report.Problem != "":

@@ -5,7 +5,9 @@
 //
 // Invariants:
 //   - An object is ours if it has the label frrapi.LabelPeer. Only such objects are written and deleted.
-//   - Of an FRRNodeState, the text of FRR's configuration is not kept: it may have megabytes on each node.
+//   - Of an FRRNodeState, the text of FRR's configuration is not kept: it may have megabytes on each node. What is kept
+//     of the reports of frr-k8s is bounded per object, and no string of it refers to a larger one. What is beyond the
+//     bound makes the state of the node unknown; a part of a report never counts as the whole.
 package frr
 
 import (
@@ -40,8 +42,9 @@ type NodeState struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Status NodeStateStatus `json:"status,omitempty"`
-	// Running is what Trimmed reads from the status.
+	// Running is what Trimmed reads from the status, and Unread is why it does not.
 	Running frrapi.Running `json:"-"`
+	Unread  string         `json:"-"`
 }
 
 // NodeStateStatus is what frr-k8s reports of a node.
@@ -106,7 +109,7 @@ func (l *ConfigurationList) DeepCopyObject() runtime.Object { return copied(l) }
 // DeepCopyObject implements runtime.Object. Running is shared: it is never changed.
 func (s *NodeState) DeepCopyObject() runtime.Object {
 	out := copied(s)
-	out.Running = s.Running
+	out.Running, out.Unread = s.Running, s.Unread
 	return out
 }
 
@@ -114,7 +117,7 @@ func (s *NodeState) DeepCopyObject() runtime.Object {
 func (l *NodeStateList) DeepCopyObject() runtime.Object {
 	out := copied(l)
 	for i := range out.Items {
-		out.Items[i].Running = l.Items[i].Running
+		out.Items[i].Running, out.Items[i].Unread = l.Items[i].Running, l.Items[i].Unread
 	}
 	return out
 }

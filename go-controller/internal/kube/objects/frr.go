@@ -70,19 +70,29 @@ func (o *Objects) frr() *world.FRR {
 			}
 		}
 	}
+	o.addFRRReports(out)
+	return out
+}
+
+// addFRRReports adds what frr-k8s reports of nodes.
+func (o *Objects) addFRRReports(out *world.FRR) {
+	states, sessions := map[string]*world.FRRNode{}, map[string]frr.Sessions{}
 	for _, s := range o.FRRNodes {
 		trimmed := *s // the object stays as it is
-		out.Nodes[s.Name] = frr.ReadNode(frr.Trimmed(&trimmed))
+		states[s.Name] = frr.ReadNode(frr.Trimmed(&trimmed))
 	}
 	for _, s := range o.FRRSessions {
-		out.Namespace = s.Namespace
-		if s.Status.VRF != "" {
+		trimmed := *s
+		is := frr.TrimmedSession(&trimmed).Status
+		if out.Namespace = s.Namespace; is.VRF != "" {
 			continue
 		}
-		if out.Sessions[s.Status.Node] == nil {
-			out.Sessions[s.Status.Node] = map[string]string{}
+		if sessions[is.Node] == nil {
+			sessions[is.Node] = frr.Sessions{}
 		}
-		out.Sessions[s.Status.Node][s.Status.Peer] = frr.Bounded(s.Status.BGPStatus)
+		sessions[is.Node][s.Name] = is
 	}
-	return out
+	for _, n := range o.Nodes {
+		frr.AddReports(out, n.Name, states[n.Name], sessions[n.Name])
+	}
 }
