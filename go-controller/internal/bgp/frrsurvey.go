@@ -48,6 +48,9 @@ func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr, local bool) st
 			}
 			prefix := s.layout.decisive(local, ad, a)
 			key += "|" + strconv.Itoa(running.Number(prefix))
+			if _, known := slices.BinarySearchFunc(s.layout.Prefixes(), prefix, netip.Prefix.Compare); !known {
+				key += prefix.String()
+			}
 			if s.objects != nil && s.objects.Dropped(p.Name, prefix) {
 				key += "!"
 			}
@@ -60,7 +63,7 @@ func (s *frrSurvey) key(ads []*world.Advertisement, a netip.Addr, local bool) st
 func (s *frrSurvey) runningOf(p *world.Peer) *PrefixSets {
 	sets := s.running[p]
 	if sets == nil {
-		sets = RunningSets(s.layout.world.FRR, p, slices.Values(p.Nodes))
+		sets = RunningSets(s.layout.world.FRR, p, slices.Values(p.Nodes), s.layout.Prefixes())
 		s.running[p] = sets
 	}
 	return sets

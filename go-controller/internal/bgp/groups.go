@@ -157,6 +157,24 @@ func keyOf(prefix netip.Prefix, sources []source, applied []*world.Advertisement
 	return world.FamilyOf(prefix.Addr()).String() + "/" + strings.Join(names, ",") + "/" + strings.Join(of, ",")
 }
 
+// Prefixes returns all prefixes in which routes of Services to peers of frr-k8s, on whichever nodes, are advertised or
+// would be if the Services had endpoints, sorted.
+func (l *Layout) Prefixes() []netip.Prefix {
+	if l.all == nil {
+		l.all = []netip.Prefix{}
+		for _, s := range l.world.Services {
+			for _, a := range l.Advertised(s) {
+				for _, ad := range l.selecting(s, a) {
+					l.all = slices.AppendSeq(l.all, l.prefixes(s, ad, a))
+				}
+			}
+		}
+		slices.SortFunc(l.all, netip.Prefix.Compare)
+		l.all = slices.Compact(l.all)
+	}
+	return l.all
+}
+
 // byAge returns the Services, the oldest first.
 func (l *Layout) byAge() []*world.Service {
 	if l.aged == nil {

@@ -38,6 +38,8 @@ type Layout struct {
 	last map[world.Family]*served
 	// aged are the Services by age, once byAge was called.
 	aged []*world.Service
+	// all are the prefixes of all Services, once Prefixes was called.
+	all []netip.Prefix
 }
 
 // Home returns the shard of an address of a pool (empty if the address is in no pool). It returns false if the address

@@ -61,28 +61,34 @@ func (s *PrefixSets) Nodes(number int) iter.Seq[string] {
 	}
 }
 
-// RunningSets returns the sets of nodes, of those named, that advertise the same prefixes to a peer.
-func RunningSets(f *world.FRR, p *world.Peer, names iter.Seq[string]) *PrefixSets {
+// RunningSets returns the sets of nodes, of those named, that advertise the same prefixes to a peer. Only prefixes that
+// are known count, which are sorted, so that what a node reports beyond these costs a comparison each.
+func RunningSets(f *world.FRR, p *world.Peer, names iter.Seq[string], known []netip.Prefix) *PrefixSets {
 	type list struct {
 		prefixes []netip.Prefix
 		nodes    []string
 	}
 	var lists []*list
+	var both []netip.Prefix
 	bySum := map[uint64][]*list{} // nodes with the same list divide nothing further
 	for name := range names {
-		prefixes := f.Running(name, p)
+		both = both[:0]
 		h := fnv.New64a()
-		for _, prefix := range prefixes {
+		for prefix, is := range Compared(f.Running(name, p), known) {
+			if !is {
+				continue
+			}
+			both = append(both, prefix)
 			b := prefix.Addr().As16()
 			h.Write(binary.BigEndian.AppendUint16(b[:], uint16(prefix.Bits())))
 		}
 		sum := h.Sum64()
-		at := slices.IndexFunc(bySum[sum], func(l *list) bool { return slices.Equal(l.prefixes, prefixes) })
+		at := slices.IndexFunc(bySum[sum], func(l *list) bool { return slices.Equal(l.prefixes, both) })
 		if at >= 0 {
 			bySum[sum][at].nodes = append(bySum[sum][at].nodes, name)
 			continue
 		}
-		is := &list{prefixes, []string{name}}
+		is := &list{slices.Clone(both), []string{name}}
 		lists, bySum[sum] = append(lists, is), append(bySum[sum], is)
 	}
 	sets := NewPrefixSets()
@@ -90,4 +96,21 @@ func RunningSets(f *world.FRR, p *world.Peer, names iter.Seq[string]) *PrefixSet
 		sets.Add(l.nodes, slices.Values(l.prefixes))
 	}
 	return sets
+}
+
+// Compared yields prefixes, which are sorted, and whether they are among others, which are sorted, too.
+func Compared(prefixes, others []netip.Prefix) iter.Seq2[netip.Prefix, bool] {
+	return func(yield func(netip.Prefix, bool) bool) {
+		for _, prefix := range prefixes {
+			order := 1
+			for len(others) > 0 && order > 0 {
+				if order = prefix.Compare(others[0]); order > 0 {
+					others = others[1:]
+				}
+			}
+			if !yield(prefix, len(others) > 0 && order == 0) {
+				return
+			}
+		}
+	}
 }

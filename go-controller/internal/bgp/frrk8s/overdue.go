@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go4.org/netipx"
-
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -23,6 +21,9 @@ const (
 	// maxLate is the number of nodes per prefix, and MaxRoutes that of prefixes per node, whose withdrawals are watched at
 	// the same time: a mass withdrawal, or a node that reports what it does not run, must not cost more.
 	maxLate = 16
+	// maxOthers is the number of prefixes per node that are watched of those that are neither Services' nor in objects.
+	// They are left from objects that are gone, and the node is what matters of them.
+	maxOthers = 16
 )
 
 // State is what has to be known of the past to plan objects. The zero value is that of a process that knows nothing of
@@ -50,10 +51,11 @@ func (r *renderer) findLate() map[string]map[netip.Prefix][]string {
 	}
 	byFRR := func(p *world.Peer) bool { return p.FRRK8s }
 	for id, list := range neighbors {
-		late := r.lateWith(list[0], cmp.Or(r.desired[id], bgp.NewPrefixSets()))
-		if !slices.ContainsFunc(list, byFRR) {
-			r.onlyPools(late)
+		counts := r.inPools
+		if slices.ContainsFunc(list, byFRR) {
+			counts = func(netip.Prefix) bool { return true }
 		}
+		late := r.lateWith(list[0], cmp.Or(r.desired[id], bgp.NewPrefixSets()), counts)
 		if len(list) == 1 {
 			out[list[0].Name] = late
 			continue
@@ -82,19 +84,24 @@ func (r *renderer) findLate() map[string]map[netip.Prefix][]string {
 	return out
 }
 
-// lateWith returns what is late with the neighbor that is a peer.
-func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets) map[netip.Prefix][]string {
+// lateWith returns what is late with the neighbor that is a peer, of the prefixes that count. Its memory is
+// proportional to knownPrefixes and nodes, whatever nodes report.
+func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets, counts func(netip.Prefix) bool,
+) map[netip.Prefix][]string {
 	var established []string
 	for _, n := range r.world.Nodes {
 		if r.world.FRR.Established(n, p) {
 			established = append(established, n.Name)
 		}
 	}
-	running := bgp.RunningSets(r.world.FRR, p, slices.Values(established))
+	running := bgp.RunningSets(r.world.FRR, p, slices.Values(established), r.knownPrefixes())
 	type pair struct{ running, desired int }
 	differences, late := map[pair][]string{}, map[netip.Prefix][]string{}
 	is := map[string]int{} // the number of the last pair in which a node is desired
 	for prefix := range running.Prefixes() {
+		if !counts(prefix) {
+			continue
+		}
 		key := pair{running.Number(prefix), desired.Number(prefix)}
 		nodes, known := differences[key]
 		if !known {
@@ -116,44 +123,12 @@ func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets) map[netip.Pr
 	if len(late) > 0 {
 		r.withoutForeign(late)
 	}
+	for _, name := range established {
+		for _, prefix := range r.others(name, p, counts) {
+			late[prefix] = append(late[prefix], name)
+		}
+	}
 	return late
-}
-
-// onlyPools removes the prefixes without addresses of pools: FRR can have a session of others with the same router,
-// whose withdrawals are not ours to watch.
-func (r *renderer) onlyPools(late map[netip.Prefix][]string) {
-	if len(late) == 0 {
-		return
-	}
-	var b netipx.IPSetBuilder
-	for _, p := range r.world.Pools {
-		for _, is := range p.Ranges {
-			b.AddRange(is)
-		}
-	}
-	pools, _ := b.IPSet() // The only error is about invalid ranges, and a Pool has none.
-	maps.DeleteFunc(late, func(prefix netip.Prefix, _ []string) bool { return !pools.OverlapsPrefix(prefix) })
-}
-
-// withoutForeign removes the nodes to which objects of others give a prefix.
-func (r *renderer) withoutForeign(late map[netip.Prefix][]string) {
-	for _, c := range r.world.FRR.Configurations {
-		if c.Peer != "" {
-			continue
-		}
-		for _, router := range c.Spec.BGP.Routers {
-			for _, text := range router.Prefixes {
-				prefix, _ := parsePrefix(text)
-				prefix = prefix.Masked()
-				if nodes := late[prefix]; len(nodes) > 0 {
-					late[prefix] = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool {
-						_, has := slices.BinarySearch(c.Nodes, n)
-						return has
-					})
-				}
-			}
-		}
-	}
 }
 
 // updateOverdue updates what is late, and adds to a plan what is overdue, and when the next withdrawal will be.
@@ -246,7 +221,7 @@ func Advertised(w *world.Snapshot, node string) []string {
 		}
 		r.withoutForeign(late)
 		if !p.FRRK8s {
-			r.onlyPools(late)
+			maps.DeleteFunc(late, func(prefix netip.Prefix, _ []string) bool { return !r.inPools(prefix) })
 		}
 		if slices.ContainsFunc(slices.Collect(maps.Values(late)), func(l []string) bool { return len(l) > 0 }) {
 			peers = append(peers, p.Name)

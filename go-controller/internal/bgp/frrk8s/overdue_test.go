@@ -100,6 +100,7 @@ func TestOverdueWithdrawalsAreBounded(t *testing.T) {
 		liar["10.50.0.1"] = append(liar["10.50.0.1"],
 			netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}), 32))
 	}
+	slices.SortFunc(liar["10.50.0.1"], netip.Prefix.Compare)
 	named := 0
 	plan := frrk8s.Render(w, l, &frrk8s.State{})
 	for _, p := range liar["10.50.0.1"] {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"go4.org/netipx"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -104,6 +106,12 @@ type renderer struct {
 	hostnames *hostnames
 	// desired are the nodes that are to advertise prefixes, by neighbor (Peer.NeighborID).
 	desired map[string]*bgp.PrefixSets
+	// known are knownPrefixes, and pools the addresses of all pools, once they are used. foreign are the objects of others
+	// by node, and latest what foreignPrefixes returned last.
+	known   []netip.Prefix
+	pools   *netipx.IPSet
+	foreign map[string][]*world.FRRConfiguration
+	latest  foreignPrefixes
 }
 
 // nodeState is what the objects for a node have so far.
