@@ -166,8 +166,11 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.reports, node)
 		}
 	}
-	if d.want != nil && len(changed) > 0 && !d.busy {
-		d.repair(func(node string) bool { return changed[node] })
+	if d.want != nil && len(changed) > 0 {
+		d.ask()
+		if !d.busy {
+			d.repair(func(node string) bool { return changed[node] })
+		}
 	}
 	if !d.configured {
 		d.orders = sdn.OrdersOf(w.Domains)
@@ -230,11 +233,30 @@ func (d *Dataplane) recordNode(n *world.Node) (changed bool) {
 		}
 		return true
 	}
+	was := d.have[n.Name]
 	delete(d.have, n.Name)
 	for _, h := range n.Kernel.Held {
 		d.have.Add(n.Name, h)
 	}
+	d.confirmations.written(difference(n.Name, was, d.have[n.Name]), n.Kernel.Version, time.Now())
 	return true
+}
+
+// difference returns the step of another client between two assignments of a node. It may also be one of ours whose
+// answer was lost. The node must confirm it in any case.
+func difference(node string, was, is map[netip.Addr]world.Held) sdn.Step {
+	s := sdn.Step{Node: node}
+	for a := range was {
+		if _, stays := is[a]; !stays {
+			s.Removed = append(s.Removed, a)
+		}
+	}
+	for a := range is {
+		if _, before := was[a]; !before {
+			s.New = append(s.New, a)
+		}
+	}
+	return s
 }
 
 // Configure implements dataplane.Dataplane. It moves the addresses of shards whose first gateway has changed.
