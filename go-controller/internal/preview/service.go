@@ -31,6 +31,8 @@ type announcement struct {
 	byNode bool
 	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
 	why, whyNoRoute string
+	// unselected means that neither an L2Domain nor a BGPAdvertisement selects the address.
+	unselected bool
 	// routed means that only BGP could announce the address, and awaitsEndpoint that BGP advertises it as soon as an
 	// endpoint takes connections.
 	routed, awaitsEndpoint bool
@@ -53,7 +55,7 @@ func (a *announcement) String() string {
 	case len(parts) == 0 && a.routed:
 		return "not announced: " + a.whyNoRoute
 	case len(parts) == 0:
-		return "not announced: " + a.why
+		return "not announced: " + a.whyNeither()
 	}
 	return strings.Join(parts, " and ")
 }
@@ -74,11 +76,20 @@ func (a *announcement) ofNew() string {
 func (a *announcement) lostSince(before *announcement) string {
 	switch {
 	case len(before.nodes) == 0, a.why == a.whyNoRoute:
-		return a.why
+		return a.whyNeither()
 	case before.shard == nil:
 		return a.whyNoRoute
 	}
 	return a.why + "; " + a.whyNoRoute
+}
+
+// whyNeither returns why no L2Domain announces the address, and that BGP does not either if nothing selects it there.
+// An administrator may have meant it for both, as the condition Announced says.
+func (a *announcement) whyNeither() string {
+	if a.unselected {
+		return a.why + ", and " + withoutAdvertisement
+	}
+	return a.why
 }
 
 // announcements returns how each address of a Service is announced; nil if there is no Service.
@@ -106,6 +117,8 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 		if len(a.nodes) == 0 {
 			a.whyNoRoute = d.whyNoRoute(s, p.Addr)
 			a.awaitsEndpoint = a.whyNoRoute == withoutEndpoint
+			a.unselected = a.whyNoRoute == withoutAdvertisement &&
+				(p.Reason == place.ReasonNoDomain || p.Reason == place.ReasonServiceNotSelected)
 		}
 		a.routed = p.OutsideLayer2() && d.survey.Takes(s, p.Addr)
 		a.byNode = a.byNode || a.routed && a.awaitsEndpoint
@@ -114,7 +127,10 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 	return out
 }
 
-const withoutEndpoint = "no endpoint takes connections, so no node advertises it by BGP"
+const (
+	withoutEndpoint      = "no endpoint takes connections, so no node advertises it by BGP"
+	withoutAdvertisement = "no BGPAdvertisement selects it"
+)
 
 // whyNoRoute returns why no node advertises an address of a Service by BGP.
 func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
@@ -124,7 +140,7 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	case d.BGP.Off() != "":
 		return d.BGP.Off()
 	case !d.survey.Takes(s, a):
-		return "no BGPAdvertisement selects it"
+		return withoutAdvertisement
 	case len(d.World.Peers) == 0:
 		return "there is no BGPPeer"
 	case r == nil:
