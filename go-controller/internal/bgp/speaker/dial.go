@@ -254,7 +254,7 @@ func hint(t target, err error) (string, v1alpha1.BGPErrorReason) {
 		return ": check that the peer has TTL security enabled and is within " + world.Count(n.SecurityHops, "hop") +
 			noPassword, about
 	}
-	return ": check the address" + noPassword, about
+	return ": check the address, firewalls on the way" + noPassword, about
 }
 
 // offLinkNextHop returns the next hop to a peer that is configured as on the link but is not. It returns the zero Addr
