@@ -120,7 +120,7 @@ func pluginExplains(t *testing.T, c *cluster) {
 	c.condition(t, "web", v1alpha1.ConditionAnnounced, v1alpha1.ReasonAnnounced)
 	c.active(t, "n2")
 	p.expect(t, "explain "+ns+"/web", 0, "reachable", "answers for 10.50.0.1", "1 of 1 endpoint ready")
-	p.expect(t, "explain "+ns+"/web --from 198.51.100.7", 0, "the client is admitted")
+	p.expect(t, "explain "+ns+"/web --from 198.51.100.7", 0, "source ranges admit the client")
 	p.expect(t, "explain "+ns+"/web --from 2001:db8::1", 3, "the client has an IPv6 address, and the Service has none")
 
 	var result struct{ Reachable string }

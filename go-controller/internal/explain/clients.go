@@ -98,7 +98,7 @@ func (p *path) clientOf(addrs, others []netip.Addr) string {
 // admission returns which clients source ranges admit to addresses to which they apply.
 func (p *path) admission(addrs []netip.Addr) Link {
 	from, texts := p.From.Unmap(), convert.ListedRanges(p.object)
-	link := Link{State: OK, Message: "all clients are admitted"}
+	link := Link{State: OK, Message: "source ranges exclude no client"}
 	switch {
 	case p.restricted(addrs) && p.service.ListedRanges > world.MaxListedRanges:
 		link.State, link.Reason, link.Command = Broken, v1alpha1.ReasonTooManySourceRanges,
@@ -111,7 +111,7 @@ func (p *path) admission(addrs []netip.Addr) Link {
 		link.Command = p.kubectl("patch service %s --type=json -p %s", p.object.Name,
 			fmt.Sprintf(`[{"op":"add","path":"/spec/loadBalancerSourceRanges/-","value":"%s/%d"}]`, from, from.BitLen()))
 	case from.IsValid():
-		link.Message = "the client is admitted"
+		link.Message = "source ranges admit the client"
 	case p.restricted(addrs):
 		link.Message = "only clients of " + joined(texts) + " are admitted; --from ADDRESS checks one"
 		if f := p.familyWithoutRange(addrs); f != 0 {
