@@ -65,12 +65,14 @@ func (a *fakeAgent) set(change func()) {
 
 func (a *fakeAgent) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stuck {
-		a.mu.Unlock()
+	stuck := a.stuck
+	a.mu.Unlock()
+	if stuck {
 		<-ctx.Done()
-		a.mu.Lock()
+		return nil, ctx.Err()
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	err := grpc.SetHeader(ctx, metadata.Pairs(revision.FailedHeader, revision.Fingerprint(a.failed)))
 	if err != nil {
 		return nil, err
