@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,12 +22,13 @@ const ReasonNetworkPolicy = "NetworkPolicy"
 func (p *path) addPolicies() {
 	var surely, perhaps []string
 	admitted, limited := false, false // by one of them: they add up
+	from := p.clientAtPods()
 	for _, policy := range p.objects.Policies {
 		selects, certain := p.selects(policy)
 		if !selects {
 			continue
 		}
-		all, some := p.policyAdmits(policy)
+		all, some := admits(policy, from)
 		admitted, limited = admitted || all, limited || some
 		if name := policy.Name; certain {
 			surely = append(surely, name)
@@ -41,8 +43,8 @@ func (p *path) addPolicies() {
 	case admitted, len(surely)+len(perhaps) == 0:
 	case len(surely) > 0 && !limited:
 		who := "client outside of the cluster"
-		if p.From.IsValid() {
-			who = "connection from " + p.From.Unmap().String()
+		if from.IsValid() {
+			who = "connection from " + from.String()
 		}
 		p.add(Link{Name: LinkPolicies, Object: joined(surely), State: Unknown, Reason: ReasonNetworkPolicy, Command: list,
 			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted (spec.ingress[].from[].ipBlock)",
@@ -87,14 +89,25 @@ func (p *path) selects(policy *networkingv1.NetworkPolicy) (may, certain bool) {
 	return true, certain
 }
 
-// policyAdmits reports whether a NetworkPolicy admits the client, or all clients if the question names none, to all
-// ports, or to some ports or some clients. Selectors of Pods and namespaces select no client outside of the cluster.
-func (p *path) policyAdmits(policy *networkingv1.NetworkPolicy) (all, some bool) {
+// clientAtPods returns the source that the Pods see of the client of the question; the zero Addr if it is not known. What
+// routers send to nodes has an address of the node, unless the node has an endpoint and the policy is Local.
+func (p *path) clientAtPods() netip.Addr {
+	if p.world.Cluster.OpenShiftSDN ||
+		p.object.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal && len(p.routed()) > 0 {
+		return netip.Addr{}
+	}
+	return p.From.Unmap()
+}
+
+// admits reports whether a NetworkPolicy admits a client, or all clients if it is the zero Addr, to all ports, or to
+// some ports or some clients. Selectors of Pods and namespaces select no client outside of the cluster.
+func admits(policy *networkingv1.NetworkPolicy, from netip.Addr) (all, some bool) {
 	for _, rule := range policy.Spec.Ingress {
 		everyone := len(rule.From) == 0
 		for _, peer := range rule.From {
-			some = some || peer.IPBlock != nil && (!p.From.IsValid() || inBlock(peer.IPBlock, p.From.Unmap()))
-			everyone = everyone || peer.IPBlock != nil && p.From.IsValid() && inBlock(peer.IPBlock, p.From.Unmap())
+			contains := peer.IPBlock != nil && from.IsValid() && inBlock(peer.IPBlock, from)
+			some = some || contains || peer.IPBlock != nil && !from.IsValid()
+			everyone = everyone || contains
 		}
 		some = some || everyone
 		all = all || everyone && len(rule.Ports) == 0

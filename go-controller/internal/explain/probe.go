@@ -79,8 +79,8 @@ func (p *path) addProbes() {
 		case o.Reason == ReasonRefused:
 			message += "; the cluster shows no fault: do the Pods listen on targetPort?"
 		default:
-			message += "; the cluster shows no fault, so look at the way from here to it, and at NetworkPolicies, " +
-				"which explain does not read"
+			message += "; the cluster shows no fault, so look at the way from here to it, and at policies of " +
+				"the cluster (AdminNetworkPolicy)"
 		}
 		p.broken(LinkProbe, thisMachine, o.Reason, message, command)
 	}
