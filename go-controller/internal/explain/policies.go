@@ -47,8 +47,8 @@ func (p *path) addPolicies() {
 			who = "connection from " + from.String()
 		}
 		p.add(Link{Name: LinkPolicies, Object: joined(surely), State: Unknown, Reason: ReasonNetworkPolicy, Command: list,
-			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted (spec.ingress[].from[].ipBlock)",
-				ofKind("NetworkPolicy", "NetworkPolicies", surely), who)})
+			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted "+
+				"(spec.ingress[].from[].ipBlock)", ofKind("NetworkPolicy", "NetworkPolicies", surely), who)})
 	default:
 		p.remark("%s may limit which clients reach the Pods of the Service, and on which ports: %s",
 			ofKind("NetworkPolicy", "NetworkPolicies", slices.Concat(surely, perhaps)), list)
@@ -89,8 +89,8 @@ func (p *path) selects(policy *networkingv1.NetworkPolicy) (may, certain bool) {
 	return true, certain
 }
 
-// clientAtPods returns the source that the Pods see of the client of the question; the zero Addr if it is not known. What
-// routers send to nodes has an address of the node, unless the node has an endpoint and the policy is Local.
+// clientAtPods returns the source that the Pods see of the client of the question; the zero Addr if it is not known.
+// What routers send to nodes has an address of the node, unless the node has an endpoint and the policy is Local.
 func (p *path) clientAtPods() netip.Addr {
 	if p.world.Cluster.OpenShiftSDN ||
 		p.object.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal && len(p.routed()) > 0 {

@@ -152,7 +152,8 @@ func fields() []field {
 		},
 		{
 			name: "a password of the peer only", frr: []string{"password right"},
-			refused: "i/o timeout: check the address, firewalls on the way, and that the peer has no password (TCP MD5) for this node",
+			refused: "i/o timeout: check the address, firewalls on the way, and that the peer has no password (TCP MD5) " +
+				"for this node",
 		},
 		{
 			name: "extended optional parameters (RFC 9072)", frr: []string{"extended-optional-parameters"},
