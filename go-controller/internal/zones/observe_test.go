@@ -188,8 +188,12 @@ func TestUnknownBridgesAreNotNone(t *testing.T) {
 // A status that has seen a plan applied does not wait for changes of single backends. All others wait for the version
 // that the zone must have.
 func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
-	changed := 0
-	p := New(Options{Changed: func() { changed++ }})
+	synctest.Test(t, testStatusesAwaitChangesThatTheyDependOn) // timers of the publisher end with the test
+}
+
+func testStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
+	var changed atomic.Int32
+	p := New(Options{Changed: func() { changed.Add(1) }})
 	version := uint64(0)
 	agents := map[string]*world.ZoneAgent{"n1": {}, "n2": {}}
 	key := world.Key{Namespace: "shop", Name: "web"}
@@ -254,7 +258,7 @@ func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
 			Domains: []*world.Domain{{Name: "lan", Gateways: map[int][]string{0: order, 1: order}}},
 			Nodes: []*world.Node{{Name: "n1", Chassis: "c1", Agent: agents["n1"]},
 				{Name: "n2", Chassis: "c2", Agent: agents["n2"]}}}
-		before, passes := p.Awaited(), changed
+		before, passes := p.Awaited(), changed.Load()
 		p.Observe(w)
 		if got := len(w.Applied[key]) == 1; got != step.want {
 			t.Errorf("step %d, %s: applied %t, want %t", i, step.what, got, step.want)
@@ -262,7 +266,7 @@ func TestStatusesAwaitChangesThatTheyDependOn(t *testing.T) {
 		if p.Awaited() != version-step.awaited {
 			t.Errorf("step %d, %s: version %d is awaited, want %d", i, step.what, p.Awaited(), version-step.awaited)
 		}
-		if again := changed != passes; again != (p.Awaited() != before) {
+		if again := changed.Load() != passes; again != (p.Awaited() != before) {
 			t.Errorf("step %d, %s: another pass %t", i, step.what, again)
 		}
 	}
