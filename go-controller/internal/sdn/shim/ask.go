@@ -14,7 +14,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// askPause is the time between two questions to a node that has not applied its assignment.
+// askPause is the time between two questions to a node about the same version, which it has not applied.
 const askPause = 100 * time.Millisecond
 
 // placed is where an address with a plan is to be.
@@ -54,18 +54,20 @@ func (d *Dataplane) ask() {
 func (d *Dataplane) follow(ctx context.Context, node string) {
 	var failed map[netip.Addr]string
 	var err error
+	before := "" // the version of the last question
 	for {
 		at, version, until := d.question(node)
 		if version == "" {
 			return
 		}
-		if err != nil || len(failed) > 0 {
+		if version == before && (err != nil || len(failed) > 0) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(askPause, time.Until(until))):
 			}
 		}
 		asked, cancel := context.WithDeadline(ctx, until)
+		before = version
 		last := err
 		failed, err = d.prober.dial.acknowledges(asked, at, version)
 		cancel()

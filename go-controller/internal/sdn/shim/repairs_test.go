@@ -25,7 +25,10 @@ func (r *running) spoil(name string) {
 
 // A node that can't be written delays no repair of another one whose annotation changes meanwhile.
 func TestNodeThatCannotBeWrittenDelaysNoRepairOfOthers(t *testing.T) {
-	during(t, func(r *running) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.observe(node("n1", "1", r.n1), node("n2", "1", r.n2))
+		r.configure(gateways("n1"))
 		r.writeErrors["n2"] = errors.New("annotations are too long")
 		r.spoil("n2")
 		r.onWrite = func(string) { r.spoil("n1") }
