@@ -326,7 +326,7 @@ func (al *allocator) outcome(service int, had, gets perFamily, msgs *messages) O
 func (al *allocator) ineligibleMessage(s *world.Service, a netip.Addr) string {
 	p := al.poolOf(a)
 	if p == nil {
-		return fmt.Sprintf("address %s is in no pool", a)
+		return fmt.Sprintf("address %s is in no pool now", a)
 	}
 	if !p.canAllocate() {
 		_, closed := p.unavailableReason()
