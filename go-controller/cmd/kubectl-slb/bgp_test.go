@@ -221,13 +221,20 @@ status:
 	if _, err := cluster.Set([]byte(manifests)); err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range sessions(&cluster, time.Date(2026, 1, 1, 0, 15, 1, 0, time.UTC)) {
+	list := sessions(&cluster, time.Date(2026, 1, 1, 0, 15, 1, 0, time.UTC))
+	for i, s := range list {
 		want := []string{"the Lease of the node's daemon has expired, and with it the node's last report, of " +
 			"2026-01-01T00:00:00Z",
 			"container node of Pod ovn-kubernetes/node-x2x8z on node n2 is not ready (CrashLoopBackOff)", ""}[i]
 		if s.Unknown != want {
 			t.Errorf("node %s: unknown because %q, want %q", s.Node, s.Unknown, want)
 		}
+	}
+	r := bgpReport{Sessions: list}
+	route := explain.Route{Nodes: []string{"n1", "n2", "n3", "n4"}, Peers: []string{"tor"}}
+	const want = "n1 (unknown), n2 (unknown), n3, n4"
+	if got := strings.Join(r.advertisers(&route), ", "); got != want {
+		t.Errorf("%s advertise the route, want %s", got, want)
 	}
 }
 
