@@ -50,7 +50,7 @@ func (st *State) AmendAll(d *Decision, changes map[world.Key]world.Change, missi
 		if !amended(key, func() bool {
 			e := st.change(d, key, c, inAdvance)
 			missing = missing || e == inAdvance
-			return e != none
+			return e != unamendable
 		}) {
 			others = append(others, key)
 		}
@@ -131,8 +131,8 @@ func (st *State) leastWorkFirst(changes map[world.Key]world.Change) []world.Key 
 type effect uint8
 
 const (
-	// none: the change needs a full decision.
-	none effect = iota
+	// unamendable: the change needs a full decision.
+	unamendable effect = iota
 	// inAdvance: the decision contains the change, but a full one may give the Service or others something else.
 	inAdvance
 	// complete: a full decision would have the same result.
@@ -182,14 +182,14 @@ func (st *State) replansOnly(key world.Key, c world.Change) bool {
 // be less than that.
 func (st *State) change(d *Decision, key world.Key, c world.Change, least effect) effect {
 	if !slices.Equal(c.Was.AssignedHosts, c.Is.AssignedHosts) {
-		return none
+		return unamendable
 	}
 	shown := !slices.Equal(c.Was.Assigned, c.Is.Assigned)
 	if shown && (len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs)) {
-		return none
+		return unamendable
 	}
 	e := st.replan(d, c.Is, least)
-	if shown && e != none {
+	if shown && e != unamendable {
 		delete(st.overlay.grants, key)
 	}
 	return e
@@ -204,10 +204,10 @@ func (st *State) replan(d *Decision, s *world.Service, least effect) effect {
 		var ok bool
 		if excess, ok = d.budget.Replace(s.Key.Namespace, last.demand, demand); !ok {
 			if least == complete || st.lastExcess(s.Key).Limit != plan.NoLimit {
-				return none
+				return unamendable
 			}
 			if excess, ok = d.budget.Advance(s.Key.Namespace, last.demand, demand); !ok {
-				return none
+				return unamendable
 			}
 			e = inAdvance
 		}

@@ -15,31 +15,32 @@ import (
 // WrapConfig returns a configuration for clients that write only during the term.
 func (t *Term) WrapConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &guarded{next, t} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fencedTransport{next, t} })
 	return config
 }
 
-type guarded struct {
+// fencedTransport sends writes only during the term.
+type fencedTransport struct {
 	next http.RoundTripper
 	term *Term
 }
 
 // RoundTrip sends a request unless it is a write outside of the term.
-func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
-		return g.next.RoundTrip(r)
+		return f.next.RoundTrip(r)
 	}
-	if err := g.term.Check(); err != nil {
+	if err := f.term.Check(); err != nil {
 		return nil, fmt.Errorf("not sent: %w", err)
 	}
 	// Connecting may take longer than the term lasts.
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(g.term.over, func() { cancel(ErrExpired) })
+	stop := context.AfterFunc(f.term.over, func() { cancel(ErrExpired) })
 	done := func() {
 		stop()
 		cancel(nil)
 	}
-	response, err := g.next.RoundTrip(r.WithContext(ctx))
+	response, err := f.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		if errors.Is(context.Cause(ctx), ErrExpired) {
 			err = fmt.Errorf("request canceled: %w", ErrExpired)

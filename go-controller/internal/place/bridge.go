@@ -19,9 +19,10 @@ import (
 // guard has observed the port, addresses are published once there is a gateway, and a gateway with an older flow
 // comes last.
 
-// admitToBridge makes a node a resident of the domain. It returns why the node can't be a gateway yet, or no reason.
-// A node that is a gateway already stays one, whatever its guard reports.
-func (d *Domain) admitToBridge(n *world.Node, bridge string, w *world.Snapshot) (Reason, string) {
+// admitToSharedBridge makes a node a resident of a domain on the bridge of OVN-Kubernetes' gateway, and records the
+// faults of the bridge. It returns why the node can't be a gateway yet, or no reason. A node that is a gateway already
+// stays one, whatever its guard reports.
+func (d *Domain) admitToSharedBridge(n *world.Node, bridge string, w *world.Snapshot) (Reason, string) {
 	d.residents = append(d.residents, n.Chassis)
 	name := plan.LocalnetPort(d.Spec.Name)
 	port, seen := n.Localnets[name]

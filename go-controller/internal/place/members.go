@@ -66,7 +66,7 @@ func (d *Domain) admit(n *world.Node, zones *world.Zones, w *world.Snapshot) (Re
 			"not known", n.Chassis, n.Name)
 	}
 	if bridge := mapped[d.Spec.PhysicalNetwork]; known && !w.Cluster.OpenShiftSDN && bridge == n.GatewayBridge {
-		if reason, message := d.admitToBridge(n, bridge, w); reason != "" {
+		if reason, message := d.admitToSharedBridge(n, bridge, w); reason != "" {
 			return reason, message
 		}
 		d.sharedBridges[n.Name] = n.SharedGateway

@@ -52,51 +52,51 @@ func (a attachment) segment() string {
 	return fmt.Sprintf("physical network %s, VLAN %d", a.network, a.vlan)
 }
 
-// movement is a change of the attachments of addresses.
-type movement struct{ from, to attachment }
+// attachmentChange is a change of the attachments of addresses.
+type attachmentChange struct{ from, to attachment }
 
-// movementOf returns the movement between two attachments. On another segment, next hops do not matter.
-func movementOf(from, to attachment) movement {
+// newAttachmentChange returns the change between two attachments. On another segment, next hops do not matter.
+func newAttachmentChange(from, to attachment) attachmentChange {
 	if from.network != to.network || from.vlan != to.vlan {
 		from.hop, to.hop = netip.Addr{}, netip.Addr{}
 	}
-	return movement{from, to}
+	return attachmentChange{from, to}
 }
 
-// effect returns what a movement of addresses means for their clients.
-func (m movement) effect(addresses int) (Effect, string) {
+// effect returns what the change means for the clients of the addresses.
+func (c attachmentChange) effect(addresses int) (Effect, string) {
 	count := world.Count(addresses, "address")
 	switch {
-	case m.from.network != m.to.network || m.from.vlan != m.to.vlan:
-		to := m.to.segment()
-		if m.to.domain != m.from.domain {
-			to = "L2Domain " + m.to.domain + ", " + to
+	case c.from.network != c.to.network || c.from.vlan != c.to.vlan:
+		to := c.to.segment()
+		if c.to.domain != c.from.domain {
+			to = "L2Domain " + c.to.domain + ", " + to
 		}
 		return Loses, fmt.Sprintf("its addresses move to %s: clients on the present segment (%s) no longer reach %s, "+
-			"unless both are the same segment", to, m.from.segment(), count)
-	case m.from.hop == m.to.hop:
+			"unless both are the same segment", to, c.from.segment(), count)
+	case c.from.hop == c.to.hop:
 		return Alters, ""
-	case !m.to.hop.IsValid():
-		return Loses, fmt.Sprintf("without next hop %s, clients outside the segment no longer reach %s", m.from.hop, count)
-	case !m.from.hop.IsValid():
-		return Gains, fmt.Sprintf("with next hop %s, clients outside the segment reach %s", m.to.hop, count)
+	case !c.to.hop.IsValid():
+		return Loses, fmt.Sprintf("without next hop %s, clients outside the segment no longer reach %s", c.from.hop, count)
+	case !c.from.hop.IsValid():
+		return Gains, fmt.Sprintf("with next hop %s, clients outside the segment reach %s", c.to.hop, count)
 	}
 	return Loses, fmt.Sprintf("clients outside the segment no longer reach %s, unless next hop %s is a router of the "+
-		"segment", count, m.to.hop)
+		"segment", count, c.to.hop)
 }
 
 // compareDomains returns what changes in the attachments of the addresses of L2Domains.
-func compareDomains(moved map[movement]int) []DomainChange {
+func compareDomains(moved map[attachmentChange]int) []DomainChange {
 	changes := map[string]*DomainChange{}
-	for m, addresses := range moved {
-		effect, message := m.effect(addresses)
+	for change, addresses := range moved {
+		effect, message := change.effect(addresses)
 		if message == "" {
 			continue
 		}
-		c := changes[m.from.domain]
+		c := changes[change.from.domain]
 		if c == nil {
-			c = &DomainChange{Domain: m.from.domain, Effect: Alters}
-			changes[m.from.domain] = c
+			c = &DomainChange{Domain: change.from.domain, Effect: Alters}
+			changes[change.from.domain] = c
 		}
 		c.Messages = append(c.Messages, message)
 		if effect == Loses || c.Effect == Alters {

@@ -205,7 +205,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 	for _, e := range unfollowed {
 		edited[e.Object] = true
 	}
-	moved, ranges := map[movement]int{}, []string(nil)
+	moved, ranges := map[attachmentChange]int{}, []string(nil)
 	for _, s := range services {
 		announced := was.announcements(old[s.Key])
 		if !stays[s.Key] {
@@ -221,7 +221,7 @@ func Compare(before, after *objects.Objects, now time.Time) *Changes {
 		becomes := is.announcements(s)
 		for a, b := range announced {
 			if n := becomes[a]; b.shard != nil && n != nil && n.shard != nil && b.attachment != n.attachment {
-				moved[movementOf(b.attachment, n.attachment)]++
+				moved[newAttachmentChange(b.attachment, n.attachment)]++
 			}
 		}
 		ranges = append(ranges, unfilteredRanges(was, is, old[s.Key], s, announced, becomes)...)

@@ -90,8 +90,8 @@ func prefixesOf(objects []*world.FRRConfiguration) map[netip.Prefix]bool {
 	return out
 }
 
-// withoutForeign removes the nodes to which objects of others give a prefix.
-func (r *renderer) withoutForeign(late map[netip.Prefix][]string) {
+// removeForeignNodes removes the nodes to which objects of others give a prefix.
+func (r *renderer) removeForeignNodes(late map[netip.Prefix][]string) {
 	for _, c := range r.world.FRR.Configurations {
 		if c.Peer != "" {
 			continue

@@ -121,7 +121,7 @@ func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets, counts func(
 		}
 	}
 	if len(late) > 0 {
-		r.withoutForeign(late)
+		r.removeForeignNodes(late)
 	}
 	for _, name := range established {
 		for _, prefix := range r.others(name, p, counts) {
@@ -219,7 +219,7 @@ func Advertised(w *world.Snapshot, node string) []string {
 		for _, prefix := range w.FRR.Running(node, p) {
 			late[prefix] = []string{node}
 		}
-		r.withoutForeign(late)
+		r.removeForeignNodes(late)
 		if !p.FRRK8s {
 			maps.DeleteFunc(late, func(prefix netip.Prefix, _ []string) bool { return !r.inPools(prefix) })
 		}

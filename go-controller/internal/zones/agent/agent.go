@@ -132,18 +132,18 @@ func New(o Options) (*Agent, error) {
 	})
 	a.informers = map[string]cache.Controller{
 		"nodes": kube.NewNodeInformer(o.Kube, func(old, now *corev1.Node) {
-			a.set(func() bool { return a.setNode(old, now) })
+			a.update(func() bool { return a.setNode(old, now) })
 		}),
 		"l2domains": kube.NewDomainInformer(o.Clients, func(old, now *v1alpha1.L2Domain) {
-			a.set(func() bool { return a.setDomain(old, now) })
+			a.update(func() bool { return a.setDomain(old, now) })
 		}),
 		"serviceplans": kube.NewPlanInformer(o.Clients, func(old, now *v1alpha1.ServicePlan) {
-			a.set(func() bool { return a.setPlan(old, now) })
+			a.update(func() bool { return a.setPlan(old, now) })
 		}),
 	}
 	if len(o.ClusterSubnets) == 0 {
 		a.informers[openShiftNetworks] = kube.NewNetworkConfigInformer(o.Clients, func(_, now *unstructured.Unstructured) {
-			a.set(func() bool { return a.setNetwork(now) })
+			a.update(func() bool { return a.setNetwork(now) })
 		})
 	}
 	return a, nil
@@ -168,8 +168,8 @@ func (a *Agent) readBridges() {
 	}
 }
 
-// set changes what is published and wakes the agent if that matters.
-func (a *Agent) set(change func() bool) {
+// update changes what is published and wakes the agent if that matters.
+func (a *Agent) update(change func() bool) {
 	a.mu.Lock()
 	relevant := change()
 	a.mu.Unlock()

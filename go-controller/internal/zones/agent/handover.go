@@ -109,7 +109,7 @@ func (a *Agent) awaitOrders() {
 		wait = min(wait, until.Sub(a.now()))
 	}
 	if a.orderTimer == nil {
-		a.orderTimer = time.AfterFunc(wait, func() { a.set(func() bool { a.whole = true; return true }) })
+		a.orderTimer = time.AfterFunc(wait, func() { a.update(func() bool { a.whole = true; return true }) })
 	} else {
 		a.orderTimer.Reset(wait)
 	}
