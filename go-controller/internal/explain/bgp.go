@@ -75,11 +75,11 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 	case r.Off != "":
 		link.Reason, link.Message, link.Command = v1alpha1.ReasonDisabledByMode, r.Off, enable(r.Off)
 	case r.GatewayUnknown:
-		link.Reason, link.Message = v1alpha1.ReasonNoGateway, fmt.Sprintf("%s is not advertised until its shard has an "+
+		link.Reason, link.Message = v1alpha1.ReasonNoGateway, fmt.Sprintf("%s: not advertised until its shard has an "+
 			"external address (nextHop: Gateway)", a)
 		link.Command = "kubectl describe l2domains"
 	case r.IsNextHop:
-		link.Message = fmt.Sprintf("%s is not advertised, because %s", a, bgp.IsNextHop)
+		link.Message = fmt.Sprintf("%s: not advertised, because %s", a, bgp.IsNextHop)
 		if bad == Warning { // Routers find it on the segment.
 			link.State = Unused
 			break
@@ -87,7 +87,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		link.Reason, link.Command = v1alpha1.ReasonNoNodes, "kubectl describe bgpadvertisements.slb.k8s.ovn.org"
 	case len(r.Nodes) > 0:
 		link.State, link.Object = OK, joined(r.Nodes)
-		link.Message = fmt.Sprintf("%s is advertised to %s", a, joined(r.Peers))
+		link.Message = fmt.Sprintf("%s: advertised to %s", a, joined(r.Peers))
 		if lacking := slices.Concat(r.NotAdvertising, slices.Sorted(maps.Keys(r.Without))); len(lacking) > 0 {
 			down, without := p.down(r, lacking), "without a session"
 			if r.NotNegotiated != 0 {
@@ -125,7 +125,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		if len(r.NotAdvertising) > 1 {
 			by, link.Object = " by "+joined(r.NotAdvertising), joined(r.NotAdvertising)
 		}
-		link.Message = fmt.Sprintf("%s is not advertised%s: %s", a, by, link.Message)
+		link.Message = fmt.Sprintf("%s: not advertised%s: %s", a, by, link.Message)
 	}
 	p.add(link)
 }

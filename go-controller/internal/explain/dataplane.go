@@ -109,6 +109,11 @@ func (p *path) programmed(object string) Link {
 		p.addUnwritable(&link)
 	default:
 		link.State, link.Message = Unused, "not announced: "+p.announced.Reason
+		if asked := p.asked(); len(namedIn(p.announced, asked)) < len(asked) { // Others may be announced.
+			for _, a := range slices.Backward(namedIn(p.announced, asked)) {
+				link.Message = fmt.Sprintf("%s: %s", a, link.Message)
+			}
+		}
 	}
 	return link
 }

@@ -77,8 +77,13 @@ func (p *path) subject() string {
 // concerns all of them. The condition Announced has the first fault only, so that one that concerns other addresses
 // shows nothing about these.
 func (p *path) concerns(c *metav1.Condition, addrs []netip.Addr) bool {
-	named := slices.DeleteFunc(p.addrs(), func(a netip.Addr) bool { return !mentions(c.Message, a) })
+	named := namedIn(c, p.addrs())
 	return len(named) == 0 || slices.ContainsFunc(named, func(a netip.Addr) bool { return slices.Contains(addrs, a) })
+}
+
+// namedIn returns those of some addresses that the message of a condition names.
+func namedIn(c *metav1.Condition, addrs []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return !mentions(c.Message, a) })
 }
 
 // mentions reports whether a message contains an address.

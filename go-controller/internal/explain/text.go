@@ -136,7 +136,16 @@ func isBoundary(r rune) bool { return r == ' ' || r == ',' || r == ';' }
 
 // named reports whether a text contains an address as a word.
 func named(text, address string) bool {
-	return slices.Contains(strings.FieldsFunc(text, isBoundary), address)
+	return slices.ContainsFunc(strings.FieldsFunc(text, isBoundary), func(word string) bool {
+		_, ok := cutAddress(word, address)
+		return ok
+	})
+}
+
+// cutAddress returns the colon that may follow an address, and whether a word is the address.
+func cutAddress(word, address string) (colon string, ok bool) {
+	colon, ok = strings.CutPrefix(word, address)
+	return colon, ok && (colon == "" || colon == ":")
 }
 
 // replaced returns a text in which other stands for the word that is an address.
@@ -151,8 +160,8 @@ func replaced(text, address, other string) string {
 			end = 1
 		}
 		word := text[:end]
-		if word == address {
-			word = other
+		if colon, ok := cutAddress(word, address); ok {
+			word = other + colon
 		}
 		b.WriteString(word)
 		text = text[end:]

@@ -38,18 +38,20 @@ func TestLinesOfSeveralAddresses(t *testing.T) {
 		{Name: LinkDomain, Object: "lan", State: OK, Message: "has the segment of fd00::1"},
 		{Name: LinkGateway, Object: "n1", State: Broken, Reason: "Faulty", Message: "answers not for 10.0.0.1"},
 		{Name: LinkGateway, Object: "n2", State: Broken, Reason: "Faulty", Message: "answers not for 10.0.0.11"},
+		{Name: LinkBGP, Object: "n1", State: OK, Message: "10.0.0.1: advertised to tor"},
+		{Name: LinkBGP, Object: "n1", State: OK, Message: "fd00::1: advertised to tor"},
 		{Name: LinkDataplane, Object: "OVN", State: OK, Message: "programmed"},
 	}}
 	r.FirstBroken = &r.Links[3]
 	var got []string
 	for _, l := range r.lines() {
 		got = append(got, l.Object+" "+l.Message)
-		if l.first != (l.Object == "n1") {
+		if l.first != (l.Reason != "" && l.Object == "n1") {
 			t.Errorf("%s is the first broken link: %t", l.Object, l.first)
 		}
 	}
 	const want = "lan has the segment of 10.0.0.1, 10.0.0.11, fd00::1; n1 answers not for 10.0.0.1; " +
-		"n2 answers not for 10.0.0.11; OVN programmed"
+		"n2 answers not for 10.0.0.11; n1 10.0.0.1, fd00::1: advertised to tor; OVN programmed"
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("lines\n%s\nwant\n%s", text, want)
 	}

@@ -104,8 +104,8 @@ type smallPages[L runtime.Object] struct {
 	limit int64
 }
 
-// statesPerPage and sessionsPerPage are the numbers of FRRNodeStates and BGPSessionStates in a page. FRRNodeStates are
-// large also if nobody forges them.
+// statesPerPage and sessionsPerPage are the numbers of FRRNodeStates and BGPSessionStates in a page. FRRNodeStates that
+// nobody forged are large, too: each has the whole configuration of its FRR.
 const statesPerPage, sessionsPerPage = 16, 64
 
 func (p smallPages[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
