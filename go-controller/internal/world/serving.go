@@ -2,10 +2,7 @@
 
 package world
 
-import (
-	"maps"
-	"slices"
-)
+import "cmp"
 
 // ServingMode is how an L2Domain is served, as in its status. It is empty if the domain is not served and nothing of an
 // earlier mode may be left.
@@ -43,10 +40,11 @@ func ClaimedBy(nodes []*Node, domain, central string) []string {
 // AnyFault returns what prevents the node from serving one of its physical networks, or else all of them. It is the
 // zero value if there is no fault.
 func (n *Node) AnyFault() Fault {
-	for _, network := range slices.Sorted(maps.Keys(n.Faults)) {
-		if network != EveryNetwork {
-			return n.Faults[network]
+	first := ""
+	for network := range n.Faults {
+		if network != EveryNetwork && (first == "" || network < first) {
+			first = network
 		}
 	}
-	return n.Faults[EveryNetwork]
+	return n.Faults[cmp.Or(first, EveryNetwork)]
 }

@@ -51,6 +51,33 @@ func TestTextsOfNodesAreBounded(t *testing.T) {
 	}
 }
 
+// Decisions read the networks and probe requests of a node for each L2Domain, and for Services. Those that a node which
+// is taken over reports are few, however many fit into its Lease.
+func TestNumbersOfReportsAreBounded(t *testing.T) {
+	many := func(open, entry, end string) string {
+		var b strings.Builder
+		b.WriteString(open)
+		for i := 0; b.Len() < len(long); i++ {
+			fmt.Fprintf(&b, entry+",", fmt.Sprintf("%05x", i))
+		}
+		return strings.TrimSuffix(b.String(), ",") + end
+	}
+	r := convert.ReadReport(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		v1alpha1.AnnotationFaults: many(`{"*":{"message":"m"},`, `%q:{"message":"m"}`, "}"),
+		v1alpha1.AnnotationZone:   many(`{"bridges":{`, `%q:"br"`, "}}"),
+		v1alpha1.AnnotationProbed: many("[", "%q", "]"),
+	}}})
+	if r.Faults[world.EveryNetwork].Message == "" {
+		t.Error("the fault of all networks is lost")
+	}
+	const few = 1000
+	for what, n := range map[string]int{"faults": len(r.Faults), "bridges": len(r.Zone.Bridges), "probes": len(r.Probed)} {
+		if n == 0 || n > few {
+			t.Errorf("%d %s of one node count", n, what)
+		}
+	}
+}
+
 func TestTextsOfReportsAreBounded(t *testing.T) {
 	report := func(annotation, value string) convert.Report {
 		return convert.ReadReport(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -32,11 +33,10 @@ func readFaults(text string) map[string]world.Fault {
 	if json.Unmarshal([]byte(text), &reports) != nil {
 		return nil
 	}
+	maps.DeleteFunc(reports, func(network string, f faultReport) bool { return network == "" || f.Message == "" })
 	var faults map[string]world.Fault
+	boundNetworks(reports)
 	for network, f := range reports {
-		if network == "" || f.Message == "" {
-			continue
-		}
 		if faults == nil {
 			faults = make(map[string]world.Fault, len(reports))
 		}

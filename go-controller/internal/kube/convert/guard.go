@@ -79,6 +79,10 @@ type ConflictReport struct {
 // annotation has 22 KiB, of the 256 KiB that all annotations of a Lease may have.
 const MaxAnnouncedConflicts = 200
 
+// maxProbed is how many completed probe requests of a report count. More than the controller has asked for at a time
+// are in no report of a guard (internal/decide/probing.go).
+const maxProbed = 1000
+
 // defaultReportTime is how long a report without a duration is valid.
 const defaultReportTime = 40 * time.Second
 
@@ -101,6 +105,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationProbed]), &r.Probed) != nil {
 		r.Probed = nil
 	}
+	r.Probed = r.Probed[:min(len(r.Probed), maxProbed)]
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationLocalnets]), &r.Localnets) != nil {
 		r.Localnets = nil
 	}

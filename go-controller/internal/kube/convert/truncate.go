@@ -3,9 +3,12 @@
 package convert
 
 import (
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // maxForeignText is the maximum length, in bytes, of a text of a node or a tenant. A node that is taken over writes its
@@ -29,6 +32,23 @@ func Truncate(text string, most int) string {
 func boundValues[K comparable](texts map[K]string) {
 	for key, text := range texts {
 		texts[key] = Bounded(text)
+	}
+}
+
+// maxNetworks is how many physical networks of a report count. A node has a bridge for each.
+const maxNetworks = 256
+
+// boundNetworks removes all but the first networks of a report, in the order of their names: decisions read them for
+// each L2Domain and each Service, and a node that is taken over can report as many as fit into a Lease. EveryNetwork
+// stays.
+func boundNetworks[V any](byNetwork map[string]V) {
+	if len(byNetwork) <= maxNetworks {
+		return
+	}
+	for _, network := range slices.Sorted(maps.Keys(byNetwork))[maxNetworks:] {
+		if network != world.EveryNetwork {
+			delete(byNetwork, network)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ func readZone(text string) *world.ZoneAgent {
 	if json.Unmarshal([]byte(text), &r) != nil {
 		return nil
 	}
+	boundNetworks(r.Bridges)
 	boundValues(r.Bridges)
 	maps.DeleteFunc(r.Bridges, func(network, _ string) bool { return len(network) > maxForeignText })
 	boundValues(r.Failed)
