@@ -34,9 +34,7 @@ func (ps *Placements) Remove(svc *world.Service) (anchored bool) {
 	for _, placement := range placements {
 		if placement.Reason == "" {
 			l := placement.shardFamily()
-			ps.vipsByShard[l] = slices.DeleteFunc(ps.vipsByShard[l], func(p netip.Prefix) bool {
-				return p.Addr() == placement.Addr
-			})
+			ps.vipsByShard[l] = ps.vipsByShard[l].without(placement.Addr)
 		}
 	}
 	delete(ps.Services, svc.Key)
@@ -45,5 +43,6 @@ func (ps *Placements) Remove(svc *world.Service) (anchored bool) {
 
 // isAnchor reports whether an address is an anchor.
 func (ps *Placements) isAnchor(placement Placement) bool {
-	return placement.Reason == "" && ps.vipsByShard[placement.shardFamily()][0].Addr() == placement.Addr
+	anchor, _ := ps.vipsByShard[placement.shardFamily()].anchor()
+	return placement.Reason == "" && anchor.Addr() == placement.Addr
 }

@@ -391,8 +391,8 @@ func notDraining(members []*world.Node) []*world.Node {
 func (d *Domain) mismatchedPrefix(members []*world.Node) (node string, link, subnet netip.Prefix) {
 	for _, n := range members {
 		for _, link := range n.Links {
-			if p, ok := d.subnet(link.Addr()); ok && p.Bits() != link.Bits() {
-				return n.Name, link, p
+			if s, ok := d.subnet(link.Addr()); ok && s.Prefix.Bits() != link.Bits() {
+				return n.Name, link, s.Prefix
 			}
 		}
 	}

@@ -17,9 +17,7 @@ import (
 type Placements struct {
 	// Services has an entry for each Service with an address. Its placements are in the order of the addresses.
 	Services map[world.Key][]Placement
-	// vipsByShard are the VIPs of each shard by family, with the prefix lengths of their subnets, those of the oldest
-	// Services first. The first VIP of a list is an anchor.
-	vipsByShard map[shardFamily][]netip.Prefix
+	vipsByShard map[shardFamily]vips
 	layout      *Layout
 }
 
@@ -69,7 +67,7 @@ func (ps *Placements) VIPs(k world.Key) []plan.VIP {
 func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, withheld map[netip.Addr]Withheld) *Placements {
 	s := &Placements{
 		Services:    make(map[world.Key][]Placement, len(w.Services)),
-		vipsByShard: make(map[shardFamily][]netip.Prefix),
+		vipsByShard: make(map[shardFamily]vips),
 		layout:      l,
 	}
 	for _, svc := range a.InOrder() {
@@ -102,7 +100,7 @@ func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.
 			placements[i].Shard = d.shard(addr)
 			subnet, _ := d.subnet(addr)
 			l := placements[i].shardFamily()
-			ps.vipsByShard[l] = append(ps.vipsByShard[l], netip.PrefixFrom(addr, subnet.Bits()))
+			ps.vipsByShard[l] = ps.vipsByShard[l].with(netip.PrefixFrom(addr, subnet.Prefix.Bits()), subnet.Gateway.IsValid())
 		}
 	}
 	return placements
@@ -121,8 +119,8 @@ func (p *Placement) shardFamily() shardFamily { return shardFamily{p.Shard, worl
 func (ps *Placements) anchors(id world.ShardID) []netip.Prefix {
 	var anchors []netip.Prefix
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		if l := ps.vipsByShard[shardFamily{id, f}]; len(l) > 0 {
-			anchors = append(anchors, l[0])
+		if anchor, ok := ps.vipsByShard[shardFamily{id, f}].anchor(); ok {
+			anchors = append(anchors, anchor)
 		}
 	}
 	return anchors

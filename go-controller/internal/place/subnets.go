@@ -15,13 +15,13 @@ import (
 )
 
 // subnet returns the subnet of the domain that contains the address.
-func (d *Domain) subnet(a netip.Addr) (netip.Prefix, bool) {
+func (d *Domain) subnet(a netip.Addr) (world.Subnet, bool) {
 	for _, s := range d.Spec.Subnets {
 		if s.Prefix.Contains(a) {
-			return s.Prefix, true
+			return s, true
 		}
 	}
-	return netip.Prefix{}, false
+	return world.Subnet{}, false
 }
 
 // subnets returns the text of all subnets of the domain.
