@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -88,6 +89,34 @@ func NewPoolWriter(client StatusUpdater[*v1alpha1.IPAddressPool],
 	w := NewObjectWriter("IPAddressPool", client, read, wrote, onWrite)
 	w.paced, w.isUrgent = true, func(_, _ *v1alpha1.IPAddressPool) bool { return false }
 	return w
+}
+
+// NewDomainWriter returns a writer for L2Domains. All nodes watch them: what zones apply is written at once, and counts
+// of what tenants create and texts of what nodes report are paced.
+func NewDomainWriter(client StatusUpdater[*v1alpha1.L2Domain],
+	read func(name string) (*v1alpha1.L2Domain, bool), wrote Wrote,
+	onWrite WriteObserver[*v1alpha1.L2Domain]) *ObjectWriter[*v1alpha1.L2Domain] {
+	w := NewObjectWriter("L2Domain", client, read, wrote, onWrite)
+	w.paced, w.isUrgent = true, func(before, after *v1alpha1.L2Domain) bool {
+		return !equality.Semantic.DeepEqual(withoutCounts(&before.Status), withoutCounts(&after.Status))
+	}
+	return w
+}
+
+// withoutCounts returns a status without the numbers of addresses and without texts.
+func withoutCounts(s *v1alpha1.L2DomainStatus) *v1alpha1.L2DomainStatus {
+	out := s.DeepCopy()
+	out.ModeMessage = ""
+	for i := range out.Shards {
+		out.Shards[i].Addresses = 0
+	}
+	for i := range out.ExcludedNodes {
+		out.ExcludedNodes[i].Message = ""
+	}
+	for i := range out.Conditions {
+		out.Conditions[i].Message, out.Conditions[i].LastTransitionTime = "", metav1.Time{}
+	}
+	return out
 }
 
 // NewNodeStatusWriter returns a writer for what a node reports about its sessions. isUrgent reports whether a write

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// domainStore has one L2Domain and counts the writes to it.
+type domainStore struct {
+	mu     sync.Mutex
+	domain *v1alpha1.L2Domain
+	writes int
+}
+
+func (s *domainStore) UpdateStatus(_ context.Context, o *v1alpha1.L2Domain,
+	_ metav1.UpdateOptions) (*v1alpha1.L2Domain, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.domain = o
+	s.writes++
+	return o, nil
+}
+
+func (s *domainStore) read(string) (*v1alpha1.L2Domain, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.domain, true
+}
+
+// All nodes watch L2Domains, whose statuses have counts of what tenants create and texts of what nodes report. Another
+// order of gateways is written at once all the same: zones apply it.
+func TestDomainsAreWrittenSeldomForCountsAndTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &domainStore{domain: &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		w := NewDomainWriter(s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		set := func(addresses int32, fault string, gateways ...string) {
+			w.Set(map[string]status.Merge[*v1alpha1.L2Domain]{"lan": status.Domain(v1alpha1.L2DomainStatus{
+				Shards:        []v1alpha1.ShardStatus{{Gateways: gateways, Addresses: addresses}},
+				ExcludedNodes: []v1alpha1.ExcludedNode{{Name: "n9", Reason: v1alpha1.ExcludedFaulty, Message: fault}},
+			}, nil, true)})
+		}
+		const minutes = 10
+		for i := range int32(minutes * 60) {
+			set(i, fmt.Sprint("fault ", i), "n1", "n2")
+			<-time.After(time.Second)
+		}
+		s.mu.Lock()
+		writes := s.writes
+		s.mu.Unlock()
+		if most := statusBurst + int(minutes*time.Minute/statusPause) + 1; writes > most {
+			t.Errorf("%d writes in %d minutes, want at most %d", writes, minutes, most)
+		}
+		set(0, "", "n2", "n1")
+		<-time.After(2 * objectPause)
+		if d, _ := s.read("lan"); d.Status.Shards[0].Gateways[0] != "n2" {
+			t.Errorf("another order of gateways waits: %v", d.Status.Shards)
+		}
+		cancel()
+		<-done
+	})
+}
