@@ -88,11 +88,11 @@ func (s *Session) Status() Status {
 // Receive processes a packet for this session, as in section 6.8.6 after the session was found. If send is true, the
 // caller must send the returned packet now. The same applies to the methods below.
 //
-// While the session is Up, a packet without our discriminator counts only with that of the peer: any host on the link
-// can send one from the peer's address. A peer that has restarted does not answer ours, so the session ends within the
-// detection time.
+// While the session is Up, a packet without our discriminator does not count: any host on the link can send one from
+// the peer's address. A peer that has restarted, or that receives nothing from us, does not send ours, so the session
+// ends within the detection time.
 func (s *Session) Receive(now time.Time, p Packet) (answer Packet, send bool) {
-	if s.state == Up && p.Your == 0 && p.My != s.remote.discriminator {
+	if s.state == Up && p.Your == 0 {
 		return Packet{}, false
 	}
 	s.received = now

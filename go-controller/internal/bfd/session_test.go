@@ -180,9 +180,13 @@ func TestPacketsWithoutOurDiscriminatorDoNotEndASession(t *testing.T) {
 	d.run(5 * time.Second)
 	ours := d.ends[0].session
 	down := bfd.Packet{State: bfd.Down, My: 0xdeadbeef, Multiplier: 1, Transmit: time.Second}
+	guessed := down // as of a router that numbers its sessions
+	guessed.My = d.ends[1].session.Discriminator()
 	for range 100 {
-		if _, send := ours.Receive(d.now, down); send {
-			t.Error("a forged packet is answered")
+		for _, p := range []bfd.Packet{down, guessed} {
+			if _, send := ours.Receive(d.now, p); send {
+				t.Error("a forged packet is answered")
+			}
 		}
 		d.run(10 * time.Millisecond)
 	}
