@@ -38,7 +38,9 @@ func TestPeerIsReplaced(t *testing.T) {
 		{one, 4 * silence, true, false},
 		{other, 5 * silence, true, false},
 		{other, 4*silence + patience, true, false},
-		{other, 4*silence + patience + 1, true, true}, // The peer has been silent.
+		{other, 4*silence + 2*patience, true, false},
+		{other, 5*silence + 2*patience, false, false},
+		{other, 5*silence + 2*patience + 1, false, true}, // The peer has been silent, and there is no session.
 	} {
 		session := netip.Addr{}
 		if step.works {

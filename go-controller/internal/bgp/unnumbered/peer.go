@@ -14,7 +14,7 @@ const (
 	// one replaces it, although it is not silent, unless there is a session with it.
 	silence = 3 * seldom
 	// patience is how long the router of the last session is the peer before another host replaces it, although it is
-	// not silent, and how long it may be silent in a session: a session without a hold timer does not end by itself.
+	// not silent.
 	patience = 10 * silence
 	// maxSenders limits the hosts that are remembered. An advertisement every second from a new address each removes none
 	// that sends one every minute.
@@ -26,7 +26,8 @@ type Link struct{ Local, Peer netip.Addr }
 
 // peer is the router on a link. Any host on the link can send advertisements, from any number of addresses. Therefore
 // the senders take turns until there is a session with one of them, and the router of the last session has every other
-// turn. It has no clock and does no I/O.
+// turn. In a session the router stays the peer, however long it sends no advertisements: the session ends by its hold
+// timer, or without one by TCP (internal/bgp/speaker). It has no clock and does no I/O.
 type peer struct {
 	Link
 	// since is when it became the peer, or when there was last a session with it. heard is when its last advertisement
@@ -72,7 +73,7 @@ func (p *peer) receive(local, from netip.Addr, now time.Time, session netip.Addr
 		// A session that works is kept. If its router was not heard for long, that is noticed now.
 		p.Link, p.since = Link{Local: local, Peer: session}, now
 		return true
-	case next == nil || p.Peer.IsValid() && !p.replaceable(now):
+	case next == nil, session.IsValid() && session == p.Peer, p.Peer.IsValid() && !p.replaceable(now):
 		return false
 	}
 	if i := p.find(p.Peer); i >= 0 {
@@ -88,7 +89,7 @@ func (p *peer) replaceable(now time.Time) bool {
 	if p.Peer == p.proven && !p.silent(now) {
 		turn = patience
 	}
-	return now.Sub(p.since) > turn || now.Sub(p.heard) > patience
+	return now.Sub(p.since) > turn
 }
 
 func (p *peer) find(a netip.Addr) int {
