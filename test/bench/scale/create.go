@@ -109,6 +109,25 @@ func (s *site) createOne(ctx context.Context, i int) (time.Duration, error) {
 	return 0, errors.Join(ctx.Err(), fmt.Errorf("the watch of %s ended", serviceName(i)))
 }
 
+// eventsWritten waits until the controller has written the Events of what it did: it writes 250 a second, so that those
+// of the first Services take much longer than their addresses.
+func (s *site) eventsWritten(ctx context.Context) error {
+	tick := time.NewTicker(quietPeriod)
+	defer tick.Stop()
+	for last := -1.0; ; {
+		writes, err := s.writes(ctx)
+		if err != nil || writes["events"] == last {
+			return err
+		}
+		last = writes["events"]
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until Events are written, %.0f so far: %w", last, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
 // writes returns how many writes the API server has served, by resource.
 func (s *site) writes(ctx context.Context) (map[string]float64, error) {
 	text, err := s.plane.Kubectl(ctx, "get", "--raw", "/metrics")

@@ -244,7 +244,7 @@ func (s *site) fillZones(ctx context.Context, gateway, worker *zone) (err error)
 	s.logf("the zone of the gateway is filled after %.1f s; agents have %.0f MB there and %.0f MB on another node",
 		f.FillSeconds, f.Gateway.RSS, f.Worker.RSS)
 	s.profile(ctx, gateway.agent, "heap", "agent.heap")
-	return errors.Join(err, s.save())
+	return errors.Join(err, s.eventsWritten(ctx), s.save())
 }
 
 func usageOf(c *subject.Controller) (u usage, err error) {
