@@ -69,8 +69,8 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 			facts.frrChanged))
 	}
 	add(frr.Configurations, func() { clear(facts.frr.configurations); clear(facts.frr.read) }, func() cache.Controller {
-		return newInformer(ours.FRR.Configurations, &frr.Configuration{}, whole[*frr.Configuration],
-			facts.setConfiguration)
+		list := smallPages[*frr.ConfigurationList]{ours.FRR.Configurations, configurationsPerPage}
+		return newInformer(list, &frr.Configuration{}, frr.TrimmedConfiguration, facts.setConfiguration)
 	})
 	add(frr.NodeStates, func() { clear(facts.frr.nodes) }, func() cache.Controller {
 		list := smallPages[*frr.NodeStateList]{ours.FRR.NodeStates, statesPerPage}
@@ -104,9 +104,10 @@ type smallPages[L runtime.Object] struct {
 	limit int64
 }
 
-// statesPerPage and sessionsPerPage are the numbers of FRRNodeStates and BGPSessionStates in a page. FRRNodeStates that
-// nobody forged are large, too: each has the whole configuration of its FRR.
-const statesPerPage, sessionsPerPage = 16, 64
+// statesPerPage, sessionsPerPage and configurationsPerPage are the numbers of FRRNodeStates, BGPSessionStates and
+// FRRConfigurations in a page. FRRNodeStates that nobody forged are large, too: each has the whole configuration of its
+// FRR.
+const statesPerPage, sessionsPerPage, configurationsPerPage = 16, 64, 16
 
 func (p smallPages[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
 	o.Limit = p.limit
@@ -210,8 +211,7 @@ func (f *Facts) setConfiguration(old, now *frr.Configuration) {
 			f.frr.configurations[now.Name] = now
 		}
 		delete(f.frr.read, cmp.Or(now, old).Name)
-		return old == nil || now == nil || !frrapi.Equal(&old.Spec, &now.Spec) || !maps.Equal(old.Labels, now.Labels) ||
-			!maps.Equal(old.Annotations, now.Annotations)
+		return old == nil || now == nil || !frr.SameContent(old, now)
 	})
 }
 
@@ -251,18 +251,19 @@ func (f *Facts) setFRRSession(old, now *frr.SessionState) {
 func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
 	f.replaceFact(func() bool {
 		name := cmp.Or(now, old).Name
-		was, is := f.frr.passwords[name], ""
+		was, had := f.frr.passwords[name]
+		is, has := "", false
 		delete(f.frr.passwords, name)
 		if now != nil {
-			is = frr.Password(now)
+			is, has = frr.Password(now)
 		}
-		if is != "" {
+		if has {
 			f.frr.passwords[name] = is
 		}
 		if was != is {
 			f.bgp.read = nil
 		}
-		return was != is
+		return was != is || had != has
 	})
 }
 

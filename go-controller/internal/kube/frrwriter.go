@@ -117,7 +117,7 @@ func (r *frrRound) record(peer, name string, err error) error {
 // an answer, too: what the object contradicts may be the reason for which it has to yield.
 func (r *frrRound) Answers(name string) error {
 	have, ok := r.facts.FRRConfiguration(name)
-	if !ok || !isOurs(have) {
+	if !ok || !frr.IsOurs(have) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)
@@ -139,7 +139,7 @@ func (r *frrRound) remove(name string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, sendTimeout)
 	defer cancel()
 	have, ok := r.facts.FRRConfiguration(name)
-	if !ok || !isOurs(have) {
+	if !ok || !frr.IsOurs(have) {
 		return nil
 	}
 	err := r.clients.Configurations.Delete(ctx, name, metav1.DeleteOptions{
@@ -160,7 +160,7 @@ func (r *frrRound) put(o *frrk8s.Object) error {
 	next.Name = o.Name
 	have, ok := r.facts.FRRConfiguration(o.Name)
 	ok = ok && !r.deleted[o.Name]
-	if ok && !isOurs(have) {
+	if ok && !frr.IsOurs(have) {
 		return fmt.Errorf("an object of others has this name, without the label %s: rename or delete it", frrapi.LabelPeer)
 	} else if ok {
 		have.DeepCopyInto(&next.ObjectMeta)
@@ -174,12 +174,6 @@ func (r *frrRound) put(o *frrk8s.Object) error {
 		_, err = r.clients.Configurations.Create(ctx, next, metav1.CreateOptions{})
 	}
 	return err
-}
-
-// isOurs reports whether an object may be changed and deleted.
-func isOurs(c *frr.Configuration) bool {
-	_, ours := c.Labels[frrapi.LabelPeer]
-	return ours
 }
 
 func withKey(of map[string]string, key, value string) map[string]string {

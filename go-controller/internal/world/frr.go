@@ -22,7 +22,8 @@ type FRR struct {
 	// Nodes are the reports of the nodes, and Sessions the states of their sessions by node and frrapi.SessionID.
 	Nodes    map[string]*FRRNode
 	Sessions map[string]map[string]string
-	// Passwords are the passwords in the Secrets that BGP sessions may use. A Secret without one is absent.
+	// Passwords are the passwords in the Secrets that BGP sessions may use, empty ones included. A Secret without the key
+	// is absent.
 	Passwords map[string]string
 	// Refused is why the API server refused the last write for a peer, by peer.
 	Refused map[string]string
@@ -38,7 +39,9 @@ type FRRConfiguration struct {
 	// Nodes are the names of the nodes that the selector matches, sorted. Invalid is why it matches none.
 	Nodes   []string
 	Invalid string
+	// Spec is that of an object of ours, and Foreign what is read of one of others.
 	Spec    frrapi.Spec
+	Foreign *frrapi.Converted
 }
 
 // FRRNode is what frr-k8s reports of a node.

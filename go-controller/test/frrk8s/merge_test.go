@@ -46,6 +46,9 @@ const objects = `
 ---
 {apiVersion: v1, kind: Secret, metadata: {namespace: ` + namespace + `, name: opaque}, type: Opaque,
   stringData: {password: ` + password + `}}
+---
+{apiVersion: v1, kind: Secret, metadata: {namespace: ` + namespace + `, name: empty}, type: kubernetes.io/basic-auth,
+  stringData: {username: "", password: ""}}
 `
 
 // node is a node on which the controller of frr-k8s runs, without FRR: it only writes FRR's configuration.
@@ -86,7 +89,7 @@ func TestMergeRules(t *testing.T) {
 // merge returns the verdict of the product, and the index of the object that it refuses, -1 if there is none.
 func merge(t *testing.T, manifests []byte) (conflict *frrk8s.Conflict, at int) {
 	t.Helper()
-	merged := frrk8s.NewMerged(map[string]string{"good": password, "same": password})
+	merged := frrk8s.NewMerged(map[string]string{"good": password, "same": password, "empty": ""})
 	i := 0
 	for document := range bytes.SplitSeq(manifests, []byte("---\n")) {
 		var c frr.Configuration
@@ -98,7 +101,7 @@ func merge(t *testing.T, manifests []byte) (conflict *frrk8s.Conflict, at int) {
 		}
 		i++
 	}
-	return nil, -1
+	return merged.Missing(), -1
 }
 
 // check applies the objects of a case, of which the webhook refuses the one at an index, and waits until the controller

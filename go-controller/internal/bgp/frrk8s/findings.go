@@ -25,19 +25,23 @@ func (p *Plan) Of(peer string) *PeerPlan {
 	return p.Peers[peer]
 }
 
-// LeftOut returns which nodes the objects of a peer leave out and why, empty if none.
+// LeftOut returns which nodes the objects of a peer leave out, or where they have no effect, and why, empty if none.
 func (p *Plan) LeftOut(peer string) string {
 	is := p.Of(peer)
 	var parts []string
-	if len(is.Conflicts) > 0 {
-		nodes := slices.Sorted(maps.Keys(is.Conflicts))
-		parts = append(parts, fmt.Sprintf("nothing is written for %s, which frr-k8s would refuse: node %s: %s",
-			world.Some(nodes, maxNamed), nodes[0], is.Conflicts[nodes[0]]))
+	add := func(what string, why map[string]string) {
+		if len(why) > 0 {
+			nodes := slices.Sorted(maps.Keys(why))
+			parts = append(parts, fmt.Sprintf(what, world.Some(nodes, maxNamed))+": node "+nodes[0]+": "+why[nodes[0]])
+		}
 	}
+	add("nothing is written for %s, which frr-k8s would refuse", is.Conflicts)
+	add("nothing is written for %s, whose FRRConfigurations are not all read", is.Unread)
 	if len(is.Unselectable) > 0 {
 		nodes := slices.Sorted(maps.Keys(is.Unselectable))
 		parts = append(parts, world.Some(nodes, maxNamed)+": "+is.Unselectable[nodes[0]])
 	}
+	add("frr-k8s applies no FRRConfiguration on %s", is.Stalled)
 	return strings.Join(parts, "; ")
 }
 
@@ -121,7 +125,7 @@ func Rivals(w *world.Snapshot) map[string]world.Finding {
 		var objects []string
 		nodes := map[string]bool{}
 		for _, c := range w.FRR.Configurations {
-			if c.Peer != "" || !hasSession(&c.Spec, p) {
+			if c.Peer != "" || !hasSession(c.Foreign, p) {
 				continue
 			}
 			before := len(nodes)
@@ -148,12 +152,17 @@ func Rivals(w *world.Snapshot) map[string]world.Finding {
 	return out
 }
 
-// hasSession reports whether an object defines a session between the addresses of a peer.
-func hasSession(spec *frrapi.Spec, p *world.Peer) bool {
-	return slices.ContainsFunc(spec.BGP.Routers, func(r frrapi.Router) bool {
-		return r.VRF == "" && slices.ContainsFunc(r.Neighbors, func(n frrapi.Neighbor) bool {
-			source, _ := netip.ParseAddr(n.SourceAddress) // the zero Addr if there is none
-			return source.Unmap() == p.Source && same(&n.Session, p)
-		})
+// hasSession reports whether an object of others defines a session between the addresses of a peer.
+func hasSession(c *frrapi.Converted, p *world.Peer) bool {
+	return slices.ContainsFunc(c.Routers, func(r frrapi.ConvertedRouter) bool {
+		if r.VRF != "" {
+			return false
+		}
+		for i := range r.Neighbors {
+			if n := &r.Neighbors[i]; n.Source == p.Source && same(n, p) {
+				return true
+			}
+		}
+		return false
 	})
 }

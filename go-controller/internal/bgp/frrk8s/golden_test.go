@@ -69,7 +69,7 @@ func checkMerges(t *testing.T, w *world.Snapshot, plan *frrk8s.Plan) {
 				merged[n] = frrk8s.NewMerged(w.FRR.Passwords)
 				for _, c := range w.FRR.Configurations {
 					if c.Peer == "" && slices.Contains(c.Nodes, n) {
-						if conflict := merged[n].Add(c.Name, &c.Spec); conflict != nil {
+						if conflict := merged[n].AddConverted(c.Name, c.Foreign); conflict != nil {
 							t.Errorf("objects for a node that is frozen: %s", conflict)
 						}
 					}

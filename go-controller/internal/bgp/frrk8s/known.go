@@ -10,6 +10,7 @@ import (
 	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -49,39 +50,33 @@ func (r *renderer) others(node string, p *world.Peer, counts func(netip.Prefix) 
 	return out
 }
 
-// foreignPrefixes are those that some objects have.
+// foreignPrefixes are those that the objects of others for a node have.
 type foreignPrefixes struct {
-	objects  []*world.FRRConfiguration
+	of       *foreign
 	prefixes map[netip.Prefix]bool
 }
 
 // foreignPrefixes returns the prefixes that objects of others give a node. Only those of the latest node are kept: they
 // are often those of the next one.
 func (r *renderer) foreignPrefixes(node string) map[netip.Prefix]bool {
-	if r.foreign == nil {
-		r.foreign = map[string][]*world.FRRConfiguration{}
-		for _, c := range r.world.FRR.Configurations {
-			if c.Peer != "" {
-				continue
-			}
-			for _, name := range c.Nodes {
-				r.foreign[name] = append(r.foreign[name], c)
+	if is := r.foreignOf(node); r.latest.of != is {
+		r.latest = foreignPrefixes{is, map[netip.Prefix]bool{}}
+		for _, c := range is.objects {
+			for _, prefix := range c.Foreign.Prefixes {
+				r.latest.prefixes[prefix] = true
 			}
 		}
-	}
-	if objects := r.foreign[node]; r.latest.prefixes == nil || !slices.Equal(r.latest.objects, objects) {
-		r.latest = foreignPrefixes{objects, prefixesOf(objects)}
 	}
 	return r.latest.prefixes
 }
 
-// prefixesOf returns the prefixes in objects.
+// prefixesOf returns the prefixes in objects of ours.
 func prefixesOf(objects []*world.FRRConfiguration) map[netip.Prefix]bool {
 	out := map[netip.Prefix]bool{}
 	for _, c := range objects {
 		for _, router := range c.Spec.BGP.Routers {
 			for _, text := range router.Prefixes {
-				if prefix, valid := parsePrefix(text); valid {
+				if prefix, valid := frrapi.ParsePrefix(text); valid {
 					out[prefix.Masked()] = true
 				}
 			}
@@ -96,16 +91,23 @@ func (r *renderer) removeForeignNodes(late map[netip.Prefix][]string) {
 		if c.Peer != "" {
 			continue
 		}
-		for _, router := range c.Spec.BGP.Routers {
-			for _, text := range router.Prefixes {
-				prefix, _ := parsePrefix(text)
-				prefix = prefix.Masked()
-				if nodes := late[prefix]; len(nodes) > 0 {
-					late[prefix] = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool {
-						_, has := slices.BinarySearch(c.Nodes, n)
-						return has
-					})
-				}
+		remove := func(prefix netip.Prefix) {
+			if nodes := late[prefix]; len(nodes) > 0 {
+				late[prefix] = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool {
+					_, has := slices.BinarySearch(c.Nodes, n)
+					return has
+				})
+			}
+		}
+		if len(c.Foreign.Prefixes) < len(late) {
+			for _, prefix := range c.Foreign.Prefixes {
+				remove(prefix)
+			}
+			continue
+		}
+		for prefix := range late {
+			if _, has := slices.BinarySearchFunc(c.Foreign.Prefixes, prefix, netip.Prefix.Compare); has {
+				remove(prefix)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (s *sets) routes(g bgp.Group, classOf map[string]*class) {
 		}
 		added[into] = true
 		for prefix, a := range g.Routes {
-			if !class.family.has(prefix) {
+			if !class.family.Has(prefix) {
 				continue
 			}
 			if leaving && !slices.Contains(a.Communities, gracefulShutdown) {

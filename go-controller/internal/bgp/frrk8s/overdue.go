@@ -84,13 +84,14 @@ func (r *renderer) findLate() map[string]map[netip.Prefix][]string {
 	return out
 }
 
-// lateWith returns what is late with the neighbor that is a peer, of the prefixes that count. Its memory is
-// proportional to knownPrefixes and nodes, whatever nodes report.
+// lateWith returns what is late with the neighbor that is a peer, of the prefixes that count. Of a node for which not
+// all objects of others are read, nothing is known to be late. Its memory is proportional to knownPrefixes and nodes,
+// whatever nodes report.
 func (r *renderer) lateWith(p *world.Peer, desired *bgp.PrefixSets, counts func(netip.Prefix) bool,
 ) map[netip.Prefix][]string {
 	var established []string
 	for _, n := range r.world.Nodes {
-		if r.world.FRR.Established(n, p) {
+		if r.world.FRR.Established(n, p) && r.foreignOf(n.Name).unread == "" {
 			established = append(established, n.Name)
 		}
 	}

@@ -4,13 +4,10 @@ package frrk8s
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"go4.org/netipx"
@@ -55,8 +52,11 @@ type Plan struct {
 
 // PeerPlan is what is to be known of the objects of a peer.
 type PeerPlan struct {
-	// Conflicts are why nodes are left out, by node.
-	Conflicts map[string]*Conflict
+	// Conflicts and Unread are why nodes are left out, by node: objects contradict each other, or are not all read. What
+	// is there for such a node stays as long as it need not be changed.
+	Conflicts, Unread map[string]string
+	// Stalled are why frr-k8s does not apply the objects on nodes that they are for, by node.
+	Stalled map[string]string
 	// Unselectable are why no object is for nodes because of their label kubernetes.io/hostname, by node.
 	Unselectable map[string]string
 	// Shared describes the fields of the peer that have no effect because an object of others defines the session, with
@@ -79,9 +79,8 @@ func Render(w *world.Snapshot, l *bgp.Layout, state *State) *Plan {
 		return plan
 	}
 	peers := l.FRRPeers()
-	r := &renderer{world: w, layout: l, nodes: map[string]*nodeState{}, plan: plan,
+	r := &renderer{world: w, layout: l, merged: map[string]*Merged{}, plan: plan,
 		hostnames: newHostnames(w.Nodes), desired: map[string]*bgp.PrefixSets{}}
-	r.readForeign(peers)
 	plan.Due = state.drains.update(w, l.Off() != "")
 	for _, p := range peers {
 		r.peer(p, &state.drains)
@@ -100,73 +99,27 @@ func Survey(w *world.Snapshot, l *bgp.Layout) *bgp.Survey {
 type renderer struct {
 	world  *world.Snapshot
 	layout *bgp.Layout
-	nodes  map[string]*nodeState
 	plan   *Plan
+	// merged are the objects of others and the sessions of ours, by node that has sessions of ours.
+	merged map[string]*Merged
 
 	hostnames *hostnames
 	// desired are the nodes that are to advertise prefixes, by neighbor (Peer.NeighborID).
 	desired map[string]*bgp.PrefixSets
 	// known are knownPrefixes, and pools the addresses of all pools, once they are used. foreign are the objects of others
-	// by node, and latest what foreignPrefixes returned last.
-	known   []netip.Prefix
-	pools   *netipx.IPSet
-	foreign map[string][]*world.FRRConfiguration
-	latest  foreignPrefixes
-}
-
-// nodeState is what the objects for a node have so far.
-type nodeState struct {
-	merged *Merged
-	// foreign are the objects of others for the node, sorted by name. frozen is why frr-k8s does not merge these.
-	foreign []*world.FRRConfiguration
-	frozen  *Conflict
-}
-
-// readForeign merges the objects of others on the nodes of the peers.
-func (r *renderer) readForeign(peers []*world.Peer) {
-	for _, p := range peers {
-		for _, n := range p.Nodes {
-			if r.nodes[n] == nil {
-				r.nodes[n] = &nodeState{merged: NewMerged(r.world.FRR.Passwords)}
-			}
-		}
-	}
-	for _, c := range r.world.FRR.Configurations {
-		if c.Invalid != "" { // frr-k8s then converts nothing, on no node.
-			for _, n := range r.nodes {
-				n.frozen = &Conflict{Object: objectName(c.Name), Field: "spec.nodeSelector", Message: c.Invalid}
-			}
-		}
-		if c.Peer != "" {
-			continue
-		}
-		for _, name := range c.Nodes {
-			if n := r.nodes[name]; n != nil {
-				n.foreign = append(n.foreign, c)
-				if n.frozen == nil {
-					n.frozen = n.merged.Add(objectName(c.Name), &c.Spec)
-				}
-			}
-		}
-	}
-}
-
-func objectName(name string) string { return "FRRConfiguration " + name }
-
-// class are nodes on which a peer has the same session.
-type class struct {
-	router   frrapi.Router // with the neighbor, without prefixes
-	profiles []frrapi.BFDProfile
-	family   family
-	// shared means that an object of others defines the session.
-	shared bool
-	nodes  []string
+	// by node, once they are used, noForeign those of a node without any, and latest what foreignPrefixes returned last.
+	known     []netip.Prefix
+	pools     *netipx.IPSet
+	foreign   map[string]*foreign
+	noForeign *foreign
+	latest    foreignPrefixes
 }
 
 // peer adds the objects of a peer.
 func (r *renderer) peer(p *world.Peer, drains *Drains) {
-	plan := &PeerPlan{Conflicts: map[string]*Conflict{}, Unselectable: map[string]string{}, Shared: map[string]int{},
-		Preferences: map[netip.Prefix]string{}, Copied: copied(p, r.world.FRR.Selecting[p.Name])}
+	plan := &PeerPlan{Conflicts: map[string]string{}, Unread: map[string]string{}, Stalled: map[string]string{},
+		Unselectable: map[string]string{}, Shared: map[string]int{}, Preferences: map[netip.Prefix]string{},
+		Copied: copied(p, r.world.FRR.Selecting[p.Name])}
 	r.plan.Peers[p.Name] = plan
 	selected := map[string]bool{} // the nodes in objects that are there
 	for _, c := range r.world.FRR.Configurations {
@@ -178,9 +131,9 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 	}
 	classes, classOf := map[string]*class{}, map[string]*class{}
 	var nodes, leftOut []*world.Node
-	leaving := map[string]bool{}
+	leaving, untouched := map[string]bool{}, map[string]bool{}
+	results := map[*Merged]*session{}
 	for _, n := range r.layout.NodesOf(p) {
-		is := r.nodes[n.Name]
 		if drains.isDraining(n.Name) {
 			if leaving[n.Name] = true; !selected[n.Name] || drains.withdrawn(n.Name, r.world.Now) {
 				continue
@@ -191,25 +144,18 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 			leftOut = append(leftOut, n)
 			continue
 		}
-		if is.frozen != nil {
-			plan.Conflicts[n.Name] = is.frozen
+		is := r.sessionOn(n.Name, p, results)
+		if is.addTo(plan, n.Name); is.leftOut {
 			leftOut = append(leftOut, n)
+		}
+		if is.next == nil {
 			continue
 		}
-		c, differences := r.classOf(p, is)
-		if conflict := is.merged.Add("BGPPeer "+p.Name, probe(c)); conflict != nil {
-			plan.Conflicts[n.Name] = conflict
-			leftOut = append(leftOut, n)
-			continue
+		untouched[n.Name] = is.leftOut
+		if classes[is.key] == nil {
+			classes[is.key] = is.class
 		}
-		if differences != "" {
-			plan.Shared[differences]++
-		}
-		key, _ := json.Marshal(c.router) // the types of frrapi are all values that JSON holds
-		if classes[string(key)] == nil {
-			classes[string(key)] = c
-		}
-		classOf[n.Name] = classes[string(key)]
+		classOf[n.Name] = classes[is.key]
 		classOf[n.Name].nodes = append(classOf[n.Name].nodes, n.Name)
 		nodes = append(nodes, n)
 	}
@@ -225,7 +171,7 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 	for _, g := range grouped.Groups {
 		sets.routes(g, classOf)
 	}
-	r.withoutPreferences(p, plan, sets)
+	r.withoutPreferences(plan, sets)
 	if len(leftOut) > 0 { // They advertise what they had before, and that is not late.
 		grouped.Groups = append(grouped.Groups, r.layout.Group(p, leftOut, unlimited).Groups...)
 	}
@@ -235,130 +181,7 @@ func (r *renderer) peer(p *world.Peer, drains *Drains) {
 	for _, g := range grouped.Groups {
 		r.desired[p.NeighborID()].Add(g.Nodes, maps.Keys(g.Routes))
 	}
-	r.plan.Objects = append(r.plan.Objects, sets.objects()...)
-}
-
-// probe returns an object with the session of a class.
-func probe(c *class) *frrapi.Spec {
-	return &frrapi.Spec{BGP: frrapi.BGP{Routers: []frrapi.Router{c.router}, BFDProfiles: c.profiles}}
-}
-
-// withoutPreferences removes the local preference of prefixes to which others give another one on a node of the object:
-// frr-k8s merges the routes then, and theirs counts there. Leaving the node out would withdraw the routes of all
-// Services, and which prefixes others have may be the choice of a tenant.
-func (r *renderer) withoutPreferences(p *world.Peer, plan *PeerPlan, s *sets) {
-	for _, is := range s.cells {
-		for _, name := range is.nodes {
-			main := r.nodes[name].merged.routers[""]
-			n := main.neighbors[idOf(p, r.nodes[name])]
-			for text, was := range n.localPref {
-				prefix, _ := parsePrefix(text)
-				a, ours := is.routes[prefix]
-				if !ours || a.LocalPref == nil || *a.LocalPref == was.value {
-					continue
-				}
-				why := fmt.Sprintf("%s gives prefix %s local preference %d on node %s, so that of the advertisement, %d, is "+
-					"not sent", was.of, prefix, was.value, name, *a.LocalPref)
-				if before := plan.Preferences[prefix]; before == "" || why < before {
-					plan.Preferences[prefix] = why
-				}
-				a.LocalPref = nil
-				is.routes[prefix] = a
-			}
-		}
-	}
-}
-
-// findShared returns the neighbor of the default VRF that an object of others defines, and its router.
-func findShared(p *world.Peer, n *nodeState) (*world.FRRConfiguration, *frrapi.Router, *frrapi.Neighbor) {
-	for _, c := range n.foreign {
-		for i := range c.Spec.BGP.Routers {
-			o := &c.Spec.BGP.Routers[i]
-			for j := range o.Neighbors {
-				if o.VRF == "" && same(&o.Neighbors[j].Session, p) {
-					return c, o, &o.Neighbors[j]
-				}
-			}
-		}
-	}
-	return nil, nil, nil
-}
-
-// same reports whether a neighbor is a peer, whatever the notation of its address is.
-func same(s *frrapi.Session, p *world.Peer) bool {
-	if p.Interface != "" || s.Interface != "" {
-		return p.Interface == s.Interface
-	}
-	a, err := netip.ParseAddr(s.Address)
-	return err == nil && a.Unmap() == p.Addr
-}
-
-// idOf returns how the objects for a node identify a peer.
-func idOf(p *world.Peer, n *nodeState) string {
-	if _, _, shared := findShared(p, n); shared != nil {
-		return shared.ID()
-	}
-	return p.NeighborID()
-}
-
-// classOf returns the class of a node, and which fields of the peer have no effect because the session is shared.
-func (r *renderer) classOf(p *world.Peer, n *nodeState) (*class, string) {
-	session, profiles := sessionOf(p, n.merged)
-	c := &class{router: frrapi.Router{ASN: p.MyASN, Neighbors: []frrapi.Neighbor{{Session: session}}}, profiles: profiles}
-	if p.RouterID.IsValid() {
-		c.router.ID = p.RouterID.String()
-	}
-	object, router, shared := findShared(p, n)
-	differences := ""
-	if shared != nil {
-		c.shared = true
-		repeated := frrapi.Neighbor{Session: shared.Session, Other: maps.Clone(shared.Other)}
-		delete(repeated.Other, "toReceive")
-		// If it is the peer's own BFD profile, the session keeps it when the objects of others go. Any other would need
-		// its definition, too; the object that has it counts.
-		if repeated.BFDProfile != session.BFDProfile {
-			repeated.BFDProfile, c.profiles = "", nil
-		}
-		c.router.Neighbors[0] = repeated
-		if c.router.ID == "" || router.ID != "" {
-			c.router.ID = router.ID
-		}
-		fields := differ(&session, &shared.Session, r.world.FRR.Passwords)
-		if p.RouterID.IsValid() && router.ID != "" && router.ID != p.RouterID.String() {
-			fields = append(fields, "routerID")
-		}
-		if len(fields) > 0 {
-			differences = fmt.Sprintf("%s has the session, and says otherwise of %s", objectName(object.Name),
-				strings.Join(fields, ", "))
-		}
-	}
-	c.family, _ = familyOf(&c.router.Neighbors[0].Session)
-	return c, differences
-}
-
-// differ returns the fields of a BGPPeer that a shared session has with other values.
-func differ(ours, theirs *frrapi.Session, passwords map[string]string) []string {
-	var fields []string
-	a, b := &neighbor{Session: *ours}, &neighbor{Session: *theirs}
-	a.family, _ = familyOf(ours)
-	b.family, _ = familyOf(theirs)
-	names := map[string]string{"asn": "peerASN", "sourceaddress": "sourceAddress", "port": "peerPort"}
-	for _, f := range comparedFields() {
-		if !f.secret && f.value(a) != f.value(b) {
-			fields = append(fields, cmp.Or(names[f.name], f.name))
-		}
-	}
-	password := func(s *frrapi.Session) string { return cmp.Or(s.Password, passwords[s.Secret.Name]) }
-	if password(ours) != password(theirs) {
-		fields = append(fields, "password")
-	}
-	if ours.BFDProfile != theirs.BFDProfile {
-		fields = append(fields, "bfdProfile")
-	}
-	if ours.GracefulRestart != theirs.GracefulRestart {
-		fields = append(fields, "enableGracefulRestart")
-	}
-	return fields
+	r.plan.Objects = append(r.plan.Objects, withoutUntouched(sets.objects(), untouched, r.world.FRR)...)
 }
 
 // Dropped reports whether a prefix is beyond the limit of a peer.
@@ -378,12 +201,14 @@ func (p *Plan) Why(f *world.FRR, node, peer string) (reason, message string) {
 	switch {
 	case is == nil || f == nil:
 		return "", ""
-	case is.Conflicts[node] != nil:
-		return v1alpha1.ReasonFRRConflict, is.Conflicts[node].String()
+	case is.Conflicts[node]+is.Unread[node] != "":
+		return v1alpha1.ReasonFRRConflict, is.Conflicts[node] + is.Unread[node]
 	case f.Refused[peer] != "":
 		return v1alpha1.ReasonFRRRefused, f.Refused[peer]
 	case is.Unselectable[node] != "":
 		return v1alpha1.ReasonFRRConflict, is.Unselectable[node]
+	case is.Stalled[node] != "":
+		return v1alpha1.ReasonFRRConflict, "frr-k8s applies no FRRConfiguration there: " + is.Stalled[node]
 	}
 	return "", ""
 }

@@ -43,7 +43,11 @@ func newSite(w *world.Snapshot, others ...*world.FRRConfiguration) *site {
 func (s *site) round() bool {
 	s.world.FRR = &world.FRR{Namespace: "frr", Passwords: map[string]string{"tor": "secret"}}
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
-		s.world.FRR.Configurations = append(s.world.FRR.Configurations, s.objects[name])
+		c := s.objects[name]
+		if c.Peer == "" {
+			c.Foreign = frrapi.ConvertForeign(&c.Spec)
+		}
+		s.world.FRR.Configurations = append(s.world.FRR.Configurations, c)
 	}
 	c := frrk8s.Diff(render(s.world).Objects, s.world.FRR)
 	s.refused, s.created, s.updated, s.deleted = 0, nil, nil, nil

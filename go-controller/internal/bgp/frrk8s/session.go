@@ -41,7 +41,7 @@ func sessionOf(p *world.Peer, merged *Merged) (frrapi.Session, []frrapi.BFDProfi
 		return s, nil
 	}
 	profile := profileOf(p)
-	if theirs, ok := merged.profiles[profile.Name]; ok {
+	if theirs, ok := merged.profile(profile.Name); ok {
 		if effect, same := inEffect(profile), inEffect(theirs.BFDProfile); frrapi.Equal(&effect, &same) {
 			profile = theirs.BFDProfile // frr-k8s compares what is written
 		} else {
@@ -67,7 +67,7 @@ func profileOf(p *world.Peer) frrapi.BFDProfile {
 // inEffect returns a BFD profile without values that change nothing: FRR's defaults, and how often it sends echo
 // packets if it sends none.
 func inEffect(p frrapi.BFDProfile) frrapi.BFDProfile {
-	p = completed(p)
+	p = p.Completed()
 	for _, f := range []struct {
 		value    **uint32
 		standard uint32

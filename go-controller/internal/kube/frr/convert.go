@@ -3,6 +3,8 @@
 package frr
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,28 +25,86 @@ const success = "success"
 // Bounded returns a text of frr-k8s, or of its webhook, for messages.
 func Bounded(text string) string { return convert.Bounded(text) }
 
-// Read converts an FRRConfiguration.
-func Read(c *Configuration, nodes []*corev1.Node) *world.FRRConfiguration {
-	out := &world.FRRConfiguration{Name: c.Name, Spec: c.Spec}
-	if _, ours := c.Labels[frrapi.LabelPeer]; ours {
-		if out.Peer = c.Annotations[frrapi.AnnotationPeer]; out.Peer == "" {
-			out.Peer = c.Labels[frrapi.LabelPeer]
-		}
-		if out.Peer == "" {
-			out.Peer = "-" // no BGPPeer has this name, so that the object is not one of others
-		}
+// Foreign is what is kept of an FRRConfiguration of others.
+type Foreign struct {
+	converted *frrapi.Converted
+	selector  labels.Selector
+	// invalid is why the selector matches no node.
+	invalid string
+}
+
+// IsOurs reports whether an object may be changed and deleted.
+func IsOurs(c *Configuration) bool {
+	_, ours := c.Labels[frrapi.LabelPeer]
+	return ours
+}
+
+// TrimmedConfiguration converts an FRRConfiguration of others, and keeps a bounded part of it: whoever may write one
+// may write many. It changes an object only once, and none of ours, which are written as they are.
+func TrimmedConfiguration(c *Configuration) *Configuration {
+	if c.Foreign == nil && !IsOurs(c) {
+		c.Foreign = readForeign(&c.Spec)
+		c.ObjectMeta, c.Spec = identity(&c.ObjectMeta), frrapi.Spec{}
 	}
+	return c
+}
+
+func readForeign(spec *frrapi.Spec) *Foreign {
+	out := &Foreign{converted: frrapi.ConvertForeign(spec)}
+	text, err := json.Marshal(spec.NodeSelector)
+	if err != nil || len(text) > frrapi.MaxSelector {
+		out.selector = labels.Everything()
+		out.converted = &frrapi.Converted{Digest: out.converted.Digest, Unread: fmt.Sprintf("%d bytes of nodeSelector, at "+
+			"most %d are read, so that it may be for any node", len(text), frrapi.MaxSelector)}
+		return out
+	}
+	if out.selector, err = metav1.LabelSelectorAsSelector(labelSelector(spec.NodeSelector)); err != nil {
+		out.selector, out.invalid = labels.Nothing(), copyBounded(err.Error())
+	}
+	return out
+}
+
+// SameContent reports whether two versions of an object have the same content.
+func SameContent(a, b *Configuration) bool {
+	if a.Foreign != nil && b.Foreign != nil {
+		return a.Foreign.converted.Digest == b.Foreign.converted.Digest
+	}
+	return a.Foreign == nil && b.Foreign == nil && frrapi.Equal(&a.Spec, &b.Spec) && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Annotations, b.Annotations)
+}
+
+// Read converts an FRRConfiguration, and adds the nodes for which it is.
+func Read(c *Configuration, nodes []*corev1.Node) *world.FRRConfiguration {
+	out := &world.FRRConfiguration{Name: c.Name}
+	if !IsOurs(c) {
+		foreign := c.Foreign
+		if foreign == nil {
+			foreign = readForeign(&c.Spec)
+		}
+		out.Foreign, out.Invalid = foreign.converted, foreign.invalid
+		out.Nodes = selected(foreign.selector, nodes)
+		return out
+	}
+	// No BGPPeer is named "-": without a name, the object is not one of others, either.
+	out.Spec, out.Peer = c.Spec, cmp.Or(c.Annotations[frrapi.AnnotationPeer], c.Labels[frrapi.LabelPeer], "-")
 	selector, err := metav1.LabelSelectorAsSelector(labelSelector(c.Spec.NodeSelector))
 	if err != nil {
 		out.Invalid = Bounded(err.Error())
 		return out
 	}
+	out.Nodes = selected(selector, nodes)
+	return out
+}
+
+// selected returns the names of the nodes that a selector matches, sorted.
+func selected(selector labels.Selector, nodes []*corev1.Node) []string {
+	var out []string
 	for _, n := range nodes {
 		if selector.Matches(labels.Set(n.Labels)) {
-			out.Nodes = append(out.Nodes, n.Name)
+			out = append(out, n.Name)
 		}
 	}
-	slices.Sort(out.Nodes)
+	slices.Sort(out)
 	return out
 }
 
@@ -140,10 +200,9 @@ func AddReports(out *world.FRR, node string, state *world.FRRNode, sessions Sess
 	}
 }
 
-// Password returns the password in a Secret as frr-k8s would use it, or "".
-func Password(s *corev1.Secret) string {
-	if s.Type != corev1.SecretTypeBasicAuth {
-		return ""
-	}
-	return string(s.Data[corev1.BasicAuthPasswordKey])
+// Password returns the password in a Secret as frr-k8s would use it, and false if it uses none of it. An empty one is
+// no password.
+func Password(s *corev1.Secret) (string, bool) {
+	password, is := s.Data[corev1.BasicAuthPasswordKey]
+	return string(password), is && s.Type == corev1.SecretTypeBasicAuth
 }

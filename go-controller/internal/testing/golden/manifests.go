@@ -126,7 +126,7 @@ func (o *objects) frr() *world.FRR {
 	}
 	out.Selecting = frr.Selecting(o.routeAdvertisements, peers)
 	for _, s := range o.secrets {
-		if p := frr.Password(s); s.Namespace == frrNamespace && p != "" {
+		if p, is := frr.Password(s); s.Namespace == frrNamespace && is {
 			out.Passwords[s.Name] = p
 		}
 	}

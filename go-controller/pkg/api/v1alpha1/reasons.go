@@ -230,7 +230,8 @@ const (
 	// --frr-k8s-namespace, the cluster has no frr-k8s, or its objects cannot be read.
 	ReasonNoFRRK8s = "NoFRRK8s"
 	// ReasonFRRConflict (Ready=False), on BGPPeers with backend FRRK8s: on some nodes, FRRConfigurations contradict each
-	// other or the BGPPeer. For these nodes nothing is written.
+	// other or the BGPPeer, or are not read because they are too large, so that nothing is written for these nodes, or
+	// refer to a Secret that does not exist, so that frr-k8s applies nothing there.
 	ReasonFRRConflict = "FRRConflict"
 	// ReasonFRRRefused (Ready=False), on BGPPeers with backend FRRK8s: the API server refused an FRRConfiguration.
 	ReasonFRRRefused = "FRRRefused"
