@@ -85,13 +85,8 @@ func TestWorkForFRRGrowsWithNodes(t *testing.T) {
 // lyingNodes is the number of nodes whose FRRNodeStates are forged.
 const lyingNodes = 200
 
-// TestLyingFRRPass is what is counted: two decisions for two Services and 200 nodes, of which each reports a number of
-// prefixes of its own.
-func TestLyingFRRPass(t *testing.T) {
-	size, err := strconv.Atoi(os.Getenv(sizeVariable))
-	if err != nil {
-		t.Skip("run by TestWorkForForgedReportsIsSmall")
-	}
+// frrCluster returns a cluster with two Services that a peer on all nodes advertises.
+func frrCluster(nodes int) *world.Snapshot {
 	w := &world.Snapshot{Now: time.Unix(1_800_000_000, 0), FRR: &world.FRR{Namespace: "frr",
 		Nodes: map[string]*world.FRRNode{}, Sessions: map[string]map[string]string{}}}
 	peer := &world.Peer{Name: "tor", MyASN: 64512, PeerASN: 64513, Addr: netip.MustParseAddr("10.50.0.1"), Port: 179,
@@ -99,17 +94,11 @@ func TestLyingFRRPass(t *testing.T) {
 	ad := &world.Advertisement{Name: "all", EveryPool: true, Pools: []string{"public"}, Length4: 32, Length6: 128}
 	slice := &world.Slice{Family: world.IPv4, Ports: []world.Port{{Port: 80, Protocol: world.TCP}}, Endpoints: []world.
 		Endpoint{{Addr: netip.MustParseAddr("10.244.0.1"), Node: "n0000", Ready: true, Serving: true}}}
-	for i := range lyingNodes {
+	for i := range nodes {
 		name := fmt.Sprintf("n%04d", i)
 		w.Nodes = append(w.Nodes, &world.Node{Name: name, Hostname: name,
 			External: []netip.Addr{netip.AddrFrom4([4]byte{10, 50, 1, byte(i)})}})
 		peer.Nodes, ad.Nodes = append(peer.Nodes, name), append(ad.Nodes, name)
-		var list []netip.Prefix
-		for n := range size {
-			list = append(list, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(i), byte(n >> 8), byte(n)}), 32))
-		}
-		w.FRR.Nodes[name] = &world.FRRNode{Running: frrapi.Running{"10.50.0.1": list}}
-		w.FRR.Sessions[name] = map[string]string{"10.50.0.1": "Established"}
 	}
 	w.Peers, w.Advertisements = []*world.Peer{peer}, []*world.Advertisement{ad}
 	w.Pools = []*world.Pool{{Name: "public", AutoAssign: true,
@@ -119,6 +108,25 @@ func TestLyingFRRPass(t *testing.T) {
 		w.Services = append(w.Services, &world.Service{Key: world.Key{Namespace: "shop", Name: fmt.Sprint("s", i)},
 			Families: []world.Family{world.IPv4}, Assigned: a, Given: a, Slices: []*world.Slice{slice},
 			Ports: []world.Port{{Port: 80, Protocol: world.TCP}}})
+	}
+	return w
+}
+
+// TestLyingFRRPass is what is counted: two decisions for two Services and 200 nodes, of which each reports a number of
+// prefixes of its own.
+func TestLyingFRRPass(t *testing.T) {
+	size, err := strconv.Atoi(os.Getenv(sizeVariable))
+	if err != nil {
+		t.Skip("run by TestWorkForForgedReportsIsSmall")
+	}
+	w := frrCluster(lyingNodes)
+	for i, n := range w.Nodes {
+		var list []netip.Prefix
+		for n := range size {
+			list = append(list, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(i), byte(n >> 8), byte(n)}), 32))
+		}
+		w.FRR.Nodes[n.Name] = &world.FRRNode{Running: frrapi.Running{"10.50.0.1": list}}
+		w.FRR.Sessions[n.Name] = map[string]string{"10.50.0.1": "Established"}
 	}
 	w.AddFRRSessions()
 	var state frrk8s.State
