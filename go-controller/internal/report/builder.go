@@ -285,7 +285,7 @@ func (v *Builder) announcedByOVN(key world.Key, placements []place.Placement, ad
 		return notAnnounced(v1alpha1.ReasonNoActiveGateway, "%s", strings.Join(unclaimed, "; "))
 	}
 	if !v.Programmed[key].Pending.IsZero() {
-		return untranslated()
+		return v.untranslated()
 	}
 	message := strings.Join(append(parts, advertisementTexts(placements, advertised)...), "; ")
 	if n := len(p.Unreachable); n > 0 {

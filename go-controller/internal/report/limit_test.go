@@ -115,19 +115,25 @@ func TestMessagesOfStatusesAreBounded(t *testing.T) {
 	}
 }
 
-// With OpenShift SDN, kube-proxy serves a Service however wide it is. The limits bound only what the controller holds.
-func TestServiceOverLimitIsServedByKernels(t *testing.T) {
-	s := worldtest.Service(web, 1)
-	s.LocalPolicy = true
-	w := worldtest.Small(5, s)
-	w.Cluster.OpenShiftSDN, w.Cluster.Limits.Backends = true, 1
-	s.Ports = append(s.Ports, world.Port{Name: "https", Protocol: world.TCP, Port: 443})
+// withKernels turns a cluster into one with OpenShift SDN, in which each node can be a gateway.
+func withKernels(w *world.Snapshot) *world.Snapshot {
+	w.Cluster.OpenShiftSDN = true
 	for i, n := range w.Nodes {
 		own := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 50, 0, byte(11 + i)}), 24)
 		n.Chassis = n.Name
 		n.Kernel = &world.Kernel{Agent: netip.AddrPortFrom(own.Addr(), 9484),
 			Interfaces: map[string][]netip.Prefix{"eth0": {own}}}
 	}
+	return w
+}
+
+// With OpenShift SDN, kube-proxy serves a Service however wide it is. The limits bound only what the controller holds.
+func TestServiceOverLimitIsServedByKernels(t *testing.T) {
+	s := worldtest.Service(web, 1)
+	s.LocalPolicy = true
+	w := withKernels(worldtest.Small(5, s))
+	w.Cluster.Limits.Backends = 1
+	s.Ports = append(s.Ports, world.Port{Name: "https", Protocol: world.TCP, Port: 443})
 	w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1"}}
 	var m decide.State
 	d := m.Decide(w)

@@ -15,8 +15,12 @@ import (
 )
 
 // untranslated returns the verdict on a plan that has been in the northbound database for ProgramWait, and that
-// ovn-northd has not translated.
-func untranslated() *status.Verdict {
+// ovn-northd has not translated. With OpenShift SDN nodes have not confirmed it.
+func (v *Builder) untranslated() *status.Verdict {
+	if v.World.Cluster.OpenShiftSDN {
+		return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProgramming,
+			Message: fmt.Sprintf("a node has not confirmed for %v that it has an address of the Service", world.ProgramWait)}
+	}
 	return &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotTranslated,
 		Message: fmt.Sprintf("ovn-northd has not translated the rows of the Service for %v; OVN keeps what it had",
 			world.ProgramWait)}

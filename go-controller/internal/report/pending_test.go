@@ -80,3 +80,27 @@ func TestStatusNamesAPlanThatWaits(t *testing.T) {
 		}
 	}
 }
+
+// With OpenShift SDN, Announced of a Service stays as it is for ProgramWait while a node has not confirmed its address.
+func TestStatusWaitsForTheNodeOfAnAddress(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := worldtest.Service(web, 1)
+	s.Assigned = []netip.Addr{netip.MustParseAddr("10.50.0.100")}
+	var m decide.State
+	var cache Cache
+	for _, wait := range []time.Duration{world.ProgramWait - 1, world.ProgramWait} {
+		w := withKernels(worldtest.Small(5, s))
+		w.Now = start.Add(wait)
+		w.ShardStates = map[world.ShardID]world.ShardState{{Domain: "lan"}: {Active: "n1"}}
+		d := m.Decide(w)
+		got := NewBuilder(d, Observed{Synced: true, Configured: true, Programmed: map[world.Key]loop.Result{
+			web: {Key: web, Plan: d.Plans[web], Pending: start}}}).Services(&cache)[web].Announced
+		switch {
+		case wait < world.ProgramWait && got != nil:
+			t.Errorf("after %v: %+v, want the condition to stay", wait, got)
+		case wait == world.ProgramWait && (got == nil || got.Status != metav1.ConditionUnknown ||
+			got.Reason != v1alpha1.ReasonProgramming):
+			t.Errorf("after %v: %+v", wait, got)
+		}
+	}
+}

@@ -25,30 +25,10 @@ func (t Table) Add(node string, h world.Held) {
 // Of returns the addresses assigned to a node, sorted.
 func (t Table) Of(node string) []world.Held { return sorted(t[node]) }
 
-// Clone returns a copy of the table.
-func (t Table) Clone() Table {
-	out := make(Table, len(t))
-	for node, held := range t {
-		out[node] = maps.Clone(held)
-	}
-	return out
-}
-
 // Has reports whether an address is assigned to a node.
 func (t Table) Has(node string, a netip.Addr) bool {
 	_, has := t[node][a]
 	return has
-}
-
-// Without returns a copy of the table without the assignments of another one.
-func (t Table) Without(other Table) Table {
-	out := t.Clone()
-	for node, held := range other {
-		for a := range held {
-			delete(out[node], a)
-		}
-	}
-	return out
 }
 
 func sorted(held map[netip.Addr]world.Held) []world.Held {

@@ -132,15 +132,15 @@ func (d *Dataplane) healthChanged() {
 // update calls a function with the lock held, and passes on the answers that it returns.
 func (d *Dataplane) update(record func() answers) {
 	d.mu.Lock()
-	out := record()
+	confirmed, changed := d.concerned(record())
 	d.activate()
-	confirmed, changed := d.servicesOf(out.confirmed), d.servicesOf(out.changed)
+	noLongerPending, again := d.servicesOf(confirmed), d.servicesOf(changed)
 	d.mu.Unlock()
-	if len(confirmed) > 0 {
-		d.confirmed(confirmed)
+	if len(noLongerPending) > 0 {
+		d.confirmed(noLongerPending)
 	}
-	if len(changed) > 0 {
-		d.repeat(changed)
+	if len(again) > 0 {
+		d.repeat(again)
 	}
 }
 
@@ -151,45 +151,6 @@ func (d *Dataplane) servicesOf(addrs []netip.Addr) []world.Key {
 		keys = append(keys, d.placed[a].services...)
 	}
 	return keys
-}
-
-// waits returns the addresses that another node than the desired one has, or has been instructed to remove with a
-// request that counts. d.mu must be held.
-func (d *Dataplane) waits(counts func(*request) bool) map[netip.Addr]bool {
-	out := map[netip.Addr]bool{}
-	for node, held := range d.have {
-		for a := range held {
-			if !d.want.Has(node, a) {
-				out[a] = true
-			}
-		}
-	}
-	for node, r := range d.confirmations {
-		for a, q := range r.byAddr {
-			if q.release && counts(q) && !d.want.Has(node, a) {
-				out[a] = true
-			}
-		}
-	}
-	return out
-}
-
-// Pending implements dataplane.Dataplane: a node has not confirmed yet that it has given up an address of the Service,
-// or that it has taken it.
-func (d *Dataplane) Pending(key world.Key) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var since time.Time
-	p := d.plans[key]
-	if p == nil {
-		return since
-	}
-	for _, v := range p.VIPs {
-		if q := d.request(d.placed[v.Addr].node, v.Addr); q != nil {
-			since = world.Earliest(since, q.since)
-		}
-	}
-	return since
 }
 
 // request returns the oldest request that must be confirmed before a node has an address, or nil. One that has failed

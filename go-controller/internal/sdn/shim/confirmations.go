@@ -23,8 +23,9 @@ var errUnconfirmed = fmt.Errorf("its agent does not confirm it in time (%s)", ha
 // request is one change of a node's annotation that its agent has not confirmed.
 type request struct {
 	// release is true if the node was instructed to remove the address, and false if it was instructed to add it. A
-	// release that is not awaited any more remains until another node takes the address.
-	release bool
+	// release that is not awaited any more remains until another node takes the address. assigned is true if it is one of
+	// an address that we had assigned to the node.
+	release, assigned bool
 	// version is the version of the Node with the change, and since is when it was written.
 	version string
 	since   time.Time
@@ -66,24 +67,44 @@ func (r *requests) next() (version string, until time.Time, ok bool) {
 	return version, until, ok
 }
 
+// at is an address of a node.
+type at struct {
+	node string
+	addr netip.Addr
+}
+
+// release is the end of the wait for the release of an address. assigned is true if we had assigned it to the node.
+type release struct {
+	at
+	assigned bool
+}
+
 // answers are the addresses about which something is known that was not before.
 type answers struct {
-	// confirmed are those that their node holds now. changed are those of Services that must be applied again: their
-	// result is another one, or an address can be taken by its node.
-	confirmed, changed []netip.Addr
+	// confirmed are those that a node holds now. changed are those with another result. released are those that another
+	// node need not wait for.
+	confirmed, changed []at
+	released           []release
 }
 
 func (a *answers) add(other answers) {
 	a.confirmed = append(a.confirmed, other.confirmed...)
 	a.changed = append(a.changed, other.changed...)
+	a.released = append(a.released, other.released...)
 }
 
 // fail records why a node does not hold an address.
-func (a *answers) fail(addr netip.Addr, q *request, why error) {
+func (a *answers) fail(at at, q *request, why error) {
 	if q.err == nil {
-		a.changed = append(a.changed, addr)
+		a.changed = append(a.changed, at)
 	}
 	q.err, q.until = why, time.Time{}
+}
+
+// release records that a release is not awaited any more.
+func (a *answers) release(at at, q *request) {
+	a.released = append(a.released, release{at, q.assigned})
+	q.until = time.Time{}
 }
 
 // confirmations has what nodes have not confirmed yet, by node. It has no side effects.
@@ -96,11 +117,13 @@ func (c confirmations) of(node string) *requests {
 	return c[node]
 }
 
-// written records a step that was written in a version of the Node.
-func (c confirmations) written(s sdn.Step, version string, now time.Time) {
+// written records a step that was written in a version of the Node, which had the addresses in assigned from us.
+func (c confirmations) written(s sdn.Step, version string, assigned map[netip.Addr]world.Held, now time.Time) {
 	record := func(addrs []netip.Addr, release bool) {
 		for _, a := range addrs {
-			c.of(s.Node).byAddr[a] = &request{release: release, version: version, since: now, until: now.Add(handoverTime)}
+			_, ours := assigned[a]
+			c.of(s.Node).byAddr[a] = &request{release: release, assigned: release && ours, version: version, since: now,
+				until: now.Add(handoverTime)}
 		}
 	}
 	record(s.Removed, true)
@@ -150,22 +173,22 @@ func (c confirmations) answered(
 		}
 	}
 	for a, q := range r.byAddr {
+		at := at{node, a}
 		switch {
 		case q.release:
 			if late(q) || q.awaited() && applied(q) && failed[a] == "" {
-				q.until = time.Time{}
-				out.changed = append(out.changed, a)
+				out.release(at, q)
 			}
 		case applied(q) && failed[a] != "":
-			out.fail(a, q, errors.New(failed[a]))
+			out.fail(at, q, errors.New(failed[a]))
 		case applied(q) && q.err != nil:
 			delete(r.byAddr, a)
-			out.changed = append(out.changed, a)
+			out.changed = append(out.changed, at)
 		case applied(q):
 			delete(r.byAddr, a)
-			out.confirmed = append(out.confirmed, a)
+			out.confirmed = append(out.confirmed, at)
 		case late(q):
-			out.fail(a, q, cmp.Or(err, errUnconfirmed))
+			out.fail(at, q, cmp.Or(err, errUnconfirmed))
 		}
 	}
 	return out
@@ -176,12 +199,11 @@ func (c confirmations) unreachable(node string, why error) (out answers) {
 	r := c.of(node)
 	r.held = nil
 	for a, q := range r.byAddr {
-		switch {
+		switch at := (at{node, a}); {
 		case !q.release:
-			out.fail(a, q, why)
+			out.fail(at, q, why)
 		case q.awaited():
-			q.until = time.Time{}
-			out.changed = append(out.changed, a)
+			out.release(at, q)
 		}
 	}
 	return out

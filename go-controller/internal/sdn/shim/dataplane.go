@@ -75,6 +75,13 @@ type Dataplane struct {
 	placed map[netip.Addr]placed
 	// confirmations are what the nodes have not confirmed of have.
 	confirmations confirmations
+	// assigned is what we have assigned to nodes and not instructed them to remove since: others can write annotations,
+	// too. adopted are the active gateways that the statuses of the domains name at the start.
+	assigned sdn.Table
+	adopted  map[world.ShardID]world.ShardState
+	// waiting are the addresses with a plan that their node does not have, or has not confirmed. expiry ends waits.
+	waiting map[netip.Addr]*wait
+	expiry  *time.Timer
 	// reports are the latest answers of nodes.
 	reports map[string]report
 	// active are the active gateways of shards.
@@ -100,7 +107,8 @@ func New(o Options) *Dataplane {
 		synced: make(chan struct{}), plans: map[world.Key]*plan.Service{}, failing: map[world.Key]bool{},
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 		logged: map[string]time.Time{}, repairs: map[string]*dataplane.Repairs{}, confirmations: confirmations{},
-		reports: map[string]report{}, active: map[world.ShardID]string{},
+		reports: map[string]report{}, active: map[world.ShardID]string{}, assigned: sdn.Table{},
+		waiting: map[netip.Addr]*wait{},
 	}
 	d.prober = newProber(d.healthChanged, d.failedChanged)
 	close(d.synced) // all required state arrives with the Nodes
@@ -112,8 +120,14 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.ctx = ctx
 	d.ask()
+	d.expireLater()
 	d.mu.Unlock()
 	d.prober.run(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.expiry != nil {
+		d.expiry.Stop()
+	}
 	return nil
 }
 
@@ -200,7 +214,7 @@ func (d *Dataplane) activate() {
 	if d.busy || d.want == nil {
 		return
 	}
-	held := d.have.Without(d.confirmations.unconfirmed(d.have)).ShardStates(d.orders)
+	held := d.held().ShardStates(d.orders)
 	active := map[world.ShardID]string{}
 	for node, wanted := range d.want {
 		for a, h := range wanted {
@@ -238,7 +252,7 @@ func (d *Dataplane) recordNode(n *world.Node) (changed bool) {
 	for _, h := range n.Kernel.Held {
 		d.have.Add(n.Name, h)
 	}
-	d.confirmations.written(difference(n.Name, was, d.have[n.Name]), n.Kernel.Version, time.Now())
+	d.stepWritten(difference(n.Name, was, d.have[n.Name]), n.Kernel.Version)
 	return true
 }
 
@@ -271,6 +285,9 @@ func (d *Dataplane) Configure(ctx context.Context, topology *plan.Topology) erro
 		}
 	}
 	err := d.syncAll(ctx, func() {
+		if !d.configured {
+			d.adopted = d.have.ShardStates(d.orders)
+		}
 		d.orders, d.configured = orders, true
 		d.watch()
 	})

@@ -7,6 +7,11 @@
 //   - Before an address is assigned to another node, the previous node is instructed to remove it and either has done
 //     so or can't be reached. A gateway that is alive but does not respond to this is waited for until handoverTime has
 //     passed.
+//   - What a node lists in its annotation although it was not assigned to it keeps an address from its gateway for one
+//     handoverTime per assignment, no matter how often the node lists it again. It never makes the node the active
+//     gateway. What was assigned to a node before this controller started is known from the active gateways in the
+//     statuses of L2Domains.
+//   - An address is pending from the time at which it began to wait until its node has confirmed it.
 //   - No call waits for a node. What nodes confirm is asked in the background, and a node that does not answer delays
 //     only what it has to confirm. Until then a Service is pending.
 //   - An address that a node has confirmed may fail later. Each health check shows whether what has failed has changed.

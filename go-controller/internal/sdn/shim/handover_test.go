@@ -232,9 +232,10 @@ func TestErrorOfAgentIsThatOfItsService(t *testing.T) {
 // An answer about a version of the Node says nothing of what later versions contain.
 func TestAnswerIsAboutOneVersion(t *testing.T) {
 	now, c := time.Unix(1000, 0), confirmations{}
-	c.written(sdn.Step{Node: "n1", New: []netip.Addr{vip}}, "7", now)
-	c.written(sdn.Step{Node: "n1", Removed: []netip.Addr{vip}, New: []netip.Addr{otherVIP}}, "8", now.Add(time.Second))
-	if out := c.answered("n1", "7", nil, nil, nil, now); len(out.confirmed)+len(out.changed) > 0 {
+	c.written(sdn.Step{Node: "n1", New: []netip.Addr{vip}}, "7", nil, now)
+	step := sdn.Step{Node: "n1", Removed: []netip.Addr{vip}, New: []netip.Addr{otherVIP}}
+	c.written(step, "8", nil, now.Add(time.Second))
+	if out := c.answered("n1", "7", nil, nil, nil, now); len(out.confirmed)+len(out.released) > 0 {
 		t.Errorf("version 7: %v", out)
 	}
 	version, until, ok := c["n1"].next()
@@ -242,7 +243,8 @@ func TestAnswerIsAboutOneVersion(t *testing.T) {
 		t.Errorf("next is version %q until %s", version, until)
 	}
 	out := c.answered("n1", "9", nil, nil, nil, now)
-	if fmt.Sprint(out) != fmt.Sprint(answers{[]netip.Addr{otherVIP}, []netip.Addr{vip}}) {
+	want := answers{confirmed: []at{{"n1", otherVIP}}, released: []release{{at: at{"n1", vip}}}}
+	if fmt.Sprint(out) != fmt.Sprint(want) {
 		t.Errorf("version 9: %v", out)
 	}
 }

@@ -39,11 +39,12 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 	d.place()
 	d.busy = true
 	d.write(ctx, sdn.Release(d.have, d.want), failed)
-	out := d.lose(d.prober.losses())
+	d.instructed()
+	_, failed.changed = d.concerned(d.lose(d.prober.losses()))
 	d.write(ctx, d.takes(failed), failed)
 	d.busy = false
-	out.add(d.lose(d.prober.losses()))
-	failed.changed = out.changed
+	_, changed := d.concerned(d.lose(d.prober.losses()))
+	failed.changed = append(failed.changed, changed...)
 	d.confirmations.forget(d.have, d.placed)
 	d.activate()
 	d.ask()
@@ -61,24 +62,7 @@ func (d *Dataplane) adopt() {
 		for a := range held {
 			s.New = append(s.New, a)
 		}
-		d.confirmations.written(s, d.versions[node], time.Now())
-	}
-}
-
-// place records where addresses are to be. d.mu must be held.
-func (d *Dataplane) place() {
-	d.placed = map[netip.Addr]placed{}
-	for key, p := range d.plans {
-		for _, v := range p.VIPs {
-			d.placed[v.Addr] = placed{services: append(d.placed[v.Addr].services, key)}
-		}
-	}
-	for node, held := range d.want {
-		for a := range held {
-			if at, planned := d.placed[a]; planned {
-				d.placed[a] = placed{node, at.services}
-			}
-		}
+		d.stepWritten(s, d.versions[node])
 	}
 }
 
@@ -167,8 +151,8 @@ func (d *Dataplane) annotate(ctx context.Context, s sdn.Step) (version string, e
 
 // wrote records a step that was written. d.mu must be held.
 func (d *Dataplane) wrote(s sdn.Step, version string) {
+	d.stepWritten(s, version)
 	if version != "" {
-		d.confirmations.written(s, version, time.Now())
 		if revision.Newer(d.versions[s.Node], version) {
 			return // another client has written meanwhile, and that version was already observed
 		}

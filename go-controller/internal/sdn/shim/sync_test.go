@@ -131,8 +131,8 @@ type running struct {
 	n1, n2 *fakeAgent
 
 	mu sync.Mutex
-	// changes and drifts count the calls of Options.Changed and Drifted.
-	changes, drifts int
+	// changes and drifts count the calls of Options.Changed and Drifted, and repetitions some of Repeat.
+	changes, drifts, repetitions int
 	// onDrift and onRepeat are Options.Drifted and Repeat, and settled are the keys in the calls of Options.Confirmed.
 	onDrift  func() bool
 	onRepeat func([]world.Key)
