@@ -92,6 +92,9 @@ const ReasonControllerSilent = "ControllerSilent"
 // ReasonSessionsOutdated is the reason of findings about a BGPPeer whose edit has not reached all sessions.
 const ReasonSessionsOutdated = "SessionsOutdated"
 
+// ReasonAddressContested is the reason of findings about a node that reports the address of another one as its own.
+const ReasonAddressContested = "AddressContested"
+
 // Summarize returns the overview of a cluster.
 func Summarize(o *objects.Objects, now time.Time) *Overview {
 	accepted := []string{v1alpha1.ConditionAccepted}

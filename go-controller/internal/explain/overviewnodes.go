@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -57,10 +58,35 @@ func (v *overview) addNodes() {
 			add(l.Name, reason, is.Agent.Unwritable+counts[l.Name].fail("connections", ifNewer), command)
 		}
 	}
+	for _, c := range world.ContestedHosts(v.world.Nodes) {
+		for _, n := range c.Nodes[1:] {
+			add(n.Name, ReasonAddressContested, contested(c, n), lookAtAddresses(c, n))
+		}
+	}
 	if stopped := v.stoppedDaemons(); len(stopped) > 0 {
 		add(joined(stopped), v1alpha1.ReasonStopped, "the BGP daemon was stopped; routers with graceful restart keep its "+
 			"routes for up to "+world.Count(int(world.GracefulRestartTime/time.Minute), "minute"), v.ownPods("")+withSpeakers)
 	}
+}
+
+// contested describes an address of a node that another one, which comes before it, reports as well.
+func contested(c world.ContestedHost, n *world.Node) string {
+	why, first := "is older", c.Nodes[0]
+	if n.Deleting || n.Unreachable {
+		why = "is neither being deleted nor silent"
+	}
+	consequence := "endpoints with this address get traffic on " + first.Name + " only"
+	if n.HasOwnZone() {
+		consequence = "endpoints with this address whose EndpointSlice names neither get traffic on " + first.Name
+	}
+	return fmt.Sprintf("it reports %s as its own address, as node %s does, which %s: %s", c.Addr, first.Name, why,
+		consequence)
+}
+
+// lookAtAddresses returns the command about an address of a node that another one has as well.
+func lookAtAddresses(c world.ContestedHost, n *world.Node) string {
+	return printable.Command("kubectl get nodes %s %s -o wide   # one of both kubelets reports a wrong address, or the "+
+		"machine has two Nodes", c.Nodes[0].Name, n.Name)
 }
 
 // stoppedDaemons returns the nodes whose BGP daemon was stopped, if there is a BGPPeer.

@@ -50,7 +50,8 @@ func (f *Facts) setNode(old, now *corev1.Node) {
 }
 
 func equalNodes(a, b *world.Node) bool {
-	return a.Name == b.Name && a.Chassis == b.Chassis && a.Zone == b.Zone && a.Draining == b.Draining &&
+	return a.Name == b.Name && a.Created.Equal(b.Created) && a.Chassis == b.Chassis && a.Zone == b.Zone &&
+		a.Draining == b.Draining && a.Deleting == b.Deleting &&
 		a.GatewayBridge == b.GatewayBridge && a.GatewayMAC == b.GatewayMAC && a.SharedGateway == b.SharedGateway &&
 		slices.Equal(a.Addrs, b.Addrs) &&
 		slices.Equal(a.Links, b.Links) &&

@@ -15,7 +15,8 @@ import (
 // Reachability tells which endpoints have replies that return: on which node they are, and whether as a pod or as the
 // node itself. Only the address is trusted: nodeName in a slice is a claim of its writer. But if several nodes claim
 // the address, it is that of the node in the slice, if that is one of them: a kubelet can claim addresses of other
-// nodes and of their pods in its Node, and would receive what is sent to them.
+// nodes and of their pods in its Node, and would receive what is sent to them. An address that belongs to another node
+// than the one in the slice, although that reports it, too (world.HostsOf), has none.
 type Reachability struct {
 	// trustSlices is set if nothing is checked and slices are trusted.
 	trustSlices bool
@@ -27,6 +28,8 @@ type Reachability struct {
 	lengths map[world.Family][]int
 	// claims are all claims of nodes to addresses and subnets.
 	claims map[nodeClaim]bool
+	// lost are those claims of nodes to addresses of their own that another node has.
+	lost map[nodeClaim]bool
 	// unknownSubnets are the nodes without a known pod subnet of a family: for these a slice is trusted.
 	unknownSubnets map[nodeFamily]bool
 }
@@ -44,8 +47,8 @@ type nodeClaim struct {
 }
 
 // NewReachability returns the Reachability of a snapshot. What several nodes claim belongs to the node that the slice
-// names; otherwise to the first node by name, and of overlapping subnets that are left (world.PodSubnetsOf), the
-// narrowest counts.
+// names; otherwise an address of a node itself to the first by world.Node.Precedes, and a subnet to the first by name.
+// Of overlapping subnets that are left (world.PodSubnetsOf), the narrowest counts.
 func NewReachability(w *world.Snapshot) *Reachability {
 	if w.Cluster.OpenShiftSDN {
 		return &Reachability{trustSlices: true} // kube-proxy reaches all endpoints
@@ -54,10 +57,10 @@ func NewReachability(w *world.Snapshot) *Reachability {
 		trustSlices: true, pods: w.Cluster.ClusterSubnets,
 		hosts:   make(map[netip.Addr]string, 2*len(w.Nodes)),
 		subnets: make(map[netip.Prefix]string, 2*len(w.Nodes)), claims: make(map[nodeClaim]bool, 4*len(w.Nodes)),
-		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{},
+		lengths: map[world.Family][]int{}, unknownSubnets: map[nodeFamily]bool{}, lost: map[nodeClaim]bool{},
 	}
 	zones, hostsOf := world.ZonesOf(w.Nodes, w.Cluster.NoDatabase), world.HostsOf(w.Nodes)
-	podSubnetsOf := world.PodSubnetsOf(w.Nodes)
+	podSubnetsOf, owners := world.PodSubnetsOf(w.Nodes), make(map[netip.Addr]*world.Node, 2*len(w.Nodes))
 	for _, n := range w.Nodes {
 		if n.Chassis == "" {
 			continue
@@ -67,13 +70,21 @@ func NewReachability(w *world.Snapshot) *Reachability {
 			continue // Replies from this node do not return to our routers.
 		}
 		for _, h := range hostsOf(n) {
-			if other, ok := r.hosts[h.Addr]; !ok || n.Name < other {
-				r.hosts[h.Addr] = n.Name
+			if first := owners[h.Addr]; first == nil || n.Precedes(first) {
+				owners[h.Addr], r.hosts[h.Addr] = n, n.Name
 			}
 			r.claims[nodeClaim{node: n.Name, own: h.Addr}] = true
 		}
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			r.addSubnets(n, f, podSubnetsOf(n))
+		}
+	}
+	for _, n := range w.Nodes {
+		for _, h := range n.Hosts {
+			c := nodeClaim{node: n.Name, own: h.Addr}
+			if other := owners[h.Addr]; other != nil && !r.claims[c] {
+				r.lost[c] = true
+			}
 		}
 	}
 	for _, lengths := range r.lengths {
@@ -105,7 +116,7 @@ func (r *Reachability) addSubnets(n *world.Node, f world.Family, subnets []netip
 func (r *Reachability) Equal(o *Reachability) bool {
 	return r == o || r != nil && o != nil && r.trustSlices == o.trustSlices &&
 		slices.Equal(r.pods, o.pods) && maps.Equal(r.hosts, o.hosts) && maps.Equal(r.claims, o.claims) &&
-		maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
+		maps.Equal(r.lost, o.lost) && maps.Equal(r.subnets, o.subnets) && maps.Equal(r.unknownSubnets, o.unknownSubnets)
 }
 
 // split returns the backends that can be reached, with their nodes and with HostNetwork set for those that are nodes,
@@ -114,6 +125,10 @@ func (r *Reachability) split(all []Backend) (reached []Backend, outside []netip.
 	reached = all[:0]
 	for _, b := range all {
 		a := b.Addr.Addr()
+		if r.lost[nodeClaim{node: b.Node, own: a}] {
+			outside = append(outside, a)
+			continue
+		}
 		if node, ok := r.hostNode(a, b.Node); ok {
 			b.Node, b.HostNetwork = node, true
 		} else if b.Node, ok = r.podNode(a, b.Node); !ok {

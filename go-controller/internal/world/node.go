@@ -48,6 +48,8 @@ type Node struct {
 	NetworkUnavailable bool
 	// Unreachable means that the kubelet has stopped reporting (condition Ready is Unknown).
 	Unreachable bool
+	// Deleting means that the Node is being deleted.
+	Deleting bool
 	// Draining is the reason why the node is draining and should not receive traffic (the signal and its value), empty
 	// if it is not.
 	Draining string

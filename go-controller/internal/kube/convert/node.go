@@ -75,6 +75,7 @@ func Node(n *corev1.Node, o Options) *world.Node {
 		SharedGateway: own.Mode == "shared",
 		External:      external(n, own),
 		GatewayMAC:    parseHostMAC(own.MAC),
+		Deleting:      n.DeletionTimestamp != nil,
 		Draining:      draining(n, o.DrainTaints),
 		NetworkUnavailable: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
