@@ -76,6 +76,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if kind := kindOf(resource); kind != "" && strings.Contains(r.URL.Path, "/slb.") {
 			header = `"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"` + kind + `List",`
 		}
+		if resource == "egressips" {
+			header = `"apiVersion":"k8s.ovn.org/v1","kind":"EgressIPList",`
+		}
 		fmt.Fprintf(w, `{%s"items":[%s]}`, header, s.items[resource])
 	}
 }

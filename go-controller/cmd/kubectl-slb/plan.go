@@ -20,6 +20,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/preview"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -154,6 +155,10 @@ func (o *planOptions) run(c *cli.Context) error {
 	if after.HasExternalPool() && slices.Contains(before.Unread, objects.UnreadClaims) {
 		changes.Notes = append(changes.Notes, "what providers have answered is not known, because you must not read "+
 			"IPAddressClaims and IPAddresses in namespace "+before.ControllerNamespace())
+	}
+	if before.UnreadEgressIPs {
+		changes.Notes = append(changes.Notes, "addresses of EgressIPs are taken for free ones, because you must not read "+
+			"EgressIPs of "+convert.EgressIPs().Group)
 	}
 	done, err := o.printAs(c.App.Writer, changes)
 	switch {

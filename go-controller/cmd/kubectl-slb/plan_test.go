@@ -66,6 +66,31 @@ func TestPlanOfAnImport(t *testing.T) {
 	}
 }
 
+// Addresses of EgressIPs are not free. Who must not read EgressIPs gets an answer all the same.
+func TestPlanReadsEgressIPs(t *testing.T) {
+	edit := "apiVersion: slb.k8s.ovn.org/v1alpha1\nkind: IPAddressPool\nmetadata: {name: public}\n" +
+		"spec: {addresses: [10.50.0.100-10.50.0.109]}\n"
+	file := filepath.Join(t.TempDir(), "edit.yaml")
+	if err := os.WriteFile(file, []byte(edit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const note = "note: addresses of EgressIPs are taken for free ones, because you must not read EgressIPs"
+	for want, forbidden := range map[string]bool{
+		"addresses: 10.50.0.101 is an address of EgressIP e and is not allocated anew": false,
+		note: true,
+	} {
+		s := &apiServer{forbidden: map[string]bool{"egressips": forbidden}, items: map[string]string{
+			"egressips": `{"apiVersion":"k8s.ovn.org/v1","kind":"EgressIP","metadata":{"name":"e"},` +
+				`"spec":{"egressIPs":["10.50.0.101"]}}`}}
+		if out, err := s.run(t, "plan -f "+file); !errors.Is(err, errProblem) || !strings.Contains(out, want) {
+			t.Errorf("EgressIPs are forbidden: %v: error %v, output\n%s\nwant %q", forbidden, err, out, want)
+		}
+		if out, err := s.run(t, "status"); err != nil || strings.Contains(out, "egressips") {
+			t.Errorf("EgressIPs are forbidden: %v: status: error %v, output\n%s", forbidden, err, out)
+		}
+	}
+}
+
 // A node with a chassis, and a Service with an address.
 const (
 	node = `{"metadata":{"name":"n1","annotations":{"k8s.ovn.org/node-chassis-id":"c1",` +

@@ -116,8 +116,8 @@ func (al *allocator) keepExternal(service int, a netip.Addr, c *claimed, explain
 		return
 	}
 	// If another host answers for it, it is announced once that host is gone. What a node reports of itself does not end
-	// it: a kubelet could stop any address that way.
-	if why := al.unusableExcept(p, a, s.Key, conflictRole, nodeRole, hopRole); why != "" {
+	// it: a kubelet could stop any address that way. Nor does an EgressIP, as it ends no other address of a Service.
+	if why := al.unusableExcept(p, a, s.Key, conflictRole, nodeRole, hopRole, egressRole); why != "" {
 		c.served, c.reason, c.message = false, ReasonAddressExcluded, externalIPsField+": address "+why
 	} else if why := al.contested(a); why != "" {
 		c.reason, c.message = ReasonAddressConflict, fmt.Sprintf("%s: address %s is %s; the Service keeps it as long as it "+

@@ -49,6 +49,9 @@ func (f foreignUse) describe(service world.Key) string {
 // nodeRole and hopRole are the roles of addresses that nodes themselves report.
 const nodeRole, hopRole = "an address of node", "the next hop of node"
 
+// egressRole is the role of addresses with which OVN-Kubernetes sends what pods send out. Nodes answer for them.
+const egressRole = "an address of EgressIP"
+
 // addForeignUses records the uses that are inside a pool.
 func (pi *poolIndex) addForeignUses(all []foreignUse) {
 	for _, res := range all {
@@ -91,6 +94,11 @@ func foreignUses(w *world.Snapshot) []foreignUse {
 	}
 	for a, node := range hops {
 		all = append(all, misconfigured(netipx.IPRangeFrom(a, a), hopRole, node))
+	}
+	for name, addrs := range w.EgressIPs {
+		for _, a := range addrs {
+			all = append(all, misconfigured(netipx.IPRangeFrom(a, a), egressRole, name))
+		}
 	}
 	for _, d := range w.Domains {
 		for _, s := range d.Subnets {

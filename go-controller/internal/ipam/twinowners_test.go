@@ -142,10 +142,10 @@ func (t *twin) answers(s *world.Service, a netip.Addr) bool {
 		t.withPools(func(p *world.Pool) { p.Admission = nil }).withoutNodes().couldBeGiven(s, a))
 }
 
-// withoutNodes returns the same snapshot without what nodes report of themselves.
+// withoutNodes returns the same snapshot without what nodes report of themselves, and without EgressIPs.
 func (t *twin) withoutNodes() *twin {
 	w := *t.w
-	w.Nodes = nil
+	w.Nodes, w.EgressIPs = nil, nil
 	return &twin{w: &w}
 }
 

@@ -135,6 +135,11 @@ func (t *twin) blocked(a netip.Addr) bool {
 			return true
 		}
 	}
+	for _, addrs := range t.w.EgressIPs {
+		if slices.Contains(addrs, a) {
+			return true
+		}
+	}
 	_, conflict := t.w.Conflicts[a]
 	if _, leaving := t.w.Leaving[a]; conflict || leaving {
 		return true

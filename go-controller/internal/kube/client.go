@@ -30,8 +30,8 @@ type Clients struct {
 	// FRR are those for the kinds of frr-k8s in FRRNamespace, or nil if it is not used.
 	FRR          *FRRClients
 	FRRNamespace string
-	// Dynamic is the client for Cluster API's kinds, whose versions differ among clusters. ClaimNamespace is the namespace
-	// of IPAddressClaims, the controller's own; empty if it creates none.
+	// Dynamic is the client for kinds of OVN-Kubernetes, and of Cluster API, whose versions differ among clusters.
+	// ClaimNamespace is the namespace of IPAddressClaims, the controller's own; empty if it creates none.
 	Dynamic        dynamic.Interface
 	ClaimNamespace string
 }

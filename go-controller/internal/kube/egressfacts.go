@@ -4,9 +4,14 @@ package kube
 
 import (
 	"cmp"
+	"net/netip"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -14,31 +19,59 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// egressPause is the interval at which a controller checks whether the API server has EgressServices.
+// egressPause is the interval at which a controller checks whether the API server has EgressServices and EgressIPs.
 const egressPause = 30 * time.Second
 
-// watchEgress adds the informer for OVN-Kubernetes' EgressServices.
+// watchEgress adds the informers for OVN-Kubernetes' EgressServices and EgressIPs.
 func (w *Watch) watchEgress(kube kubernetes.Interface, ours *Clients, facts *Facts) {
-	open := func() cache.Controller {
-		return newInformer(ours.Dynamic.Resource(convert.EgressServices()), &unstructured.Unstructured{},
-			whole[*unstructured.Unstructured], facts.setEgress)
+	w.egress = []*discovered{
+		newDiscovered(kube, convert.EgressServices(), egressPause, func() cache.Controller {
+			return newInformer(ours.Dynamic.Resource(convert.EgressServices()), &unstructured.Unstructured{},
+				whole[*unstructured.Unstructured], facts.setEgress)
+		}, func() { forget(facts, facts.egress) }, func() {}),
+		newDiscovered(kube, convert.EgressIPs(), egressPause, func() cache.Controller {
+			return newInformer(ours.Dynamic.Resource(convert.EgressIPs()), &unstructured.Unstructured{}, keepEgressIP,
+				facts.setEgressIP)
+		}, func() { forget(facts, facts.egressIPs) }, func() {}),
 	}
-	lost := func() {
-		facts.replaceFact(func() bool {
-			had := len(facts.egress) > 0
-			clear(facts.egress)
-			return had
-		})
-	}
-	w.egress = newDiscovered(kube, convert.EgressServices(), egressPause, open, lost, func() {})
 }
 
-// egressKinds returns the kind that is read for EgressServices.
-func (w *Watch) egressKinds() []*discovered {
-	if w.egress == nil {
-		return nil
-	}
-	return []*discovered{w.egress}
+// forget removes the facts of a kind that was removed.
+func forget[K comparable, V any](f *Facts, facts map[K]V) {
+	f.replaceFact(func() bool {
+		had := len(facts) > 0
+		clear(facts)
+		return had
+	})
+}
+
+// egressIP is what is stored of an EgressIP.
+type egressIP struct {
+	metav1.ObjectMeta
+	addrs []netip.Addr
+}
+
+func keepEgressIP(u *unstructured.Unstructured) *egressIP {
+	return &egressIP{metav1.ObjectMeta{Name: u.GetName(), ResourceVersion: u.GetResourceVersion()},
+		convert.EgressIPAddrs(u)}
+}
+
+func (e *egressIP) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns e itself: nothing changes it.
+func (e *egressIP) DeepCopyObject() runtime.Object { return e }
+
+// setEgressIP stores the addresses of an EgressIP. Most of its changes are those of its status.
+func (f *Facts) setEgressIP(old, now *egressIP) {
+	name := cmp.Or(now, old).Name
+	f.replaceFact(func() bool {
+		was := f.egressIPs[name]
+		delete(f.egressIPs, name)
+		if now != nil && len(now.addrs) > 0 {
+			f.egressIPs[name] = now.addrs
+		}
+		return !slices.Equal(was, f.egressIPs[name])
+	})
 }
 
 // setEgress stores the host of an EgressService.

@@ -43,6 +43,8 @@ type Facts struct {
 	claims        claimFacts
 	// egress are the hosts of EgressServices.
 	egress map[world.Key]string
+	// egressIPs are the addresses of EgressIPs that have any, by name.
+	egressIPs map[string][]netip.Addr
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
 	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
@@ -110,6 +112,7 @@ func NewFacts(o convert.Options, hooks Hooks) *Facts {
 		primaryNetworks: map[string]bool{},
 		bgp:             newBGPFacts(),
 		egress:          map[world.Key]string{},
+		egressIPs:       map[string][]netip.Addr{},
 	}
 }
 
@@ -235,7 +238,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	w.Domains = f.resolved
 	f.addBGP(w)
 	w.Claims = f.readClaims()
-	w.EgressHosts = maps.Clone(f.egress)
+	w.EgressHosts, w.EgressIPs = maps.Clone(f.egress), maps.Clone(f.egressIPs)
 	return w, f.addLeaving(w)
 }
 

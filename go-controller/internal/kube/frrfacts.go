@@ -142,7 +142,7 @@ func (s passwordSecrets) IsWatchListSemanticsUnSupported() bool {
 
 // optionalKinds returns the kinds for which the first decision waits for a limited time only.
 func (w *Watch) optionalKinds() []*discovered {
-	return slices.Concat(w.frrKinds(), w.claimKinds(), w.egressKinds())
+	return slices.Concat(w.frrKinds(), w.claimKinds(), w.egress)
 }
 
 // waitForOthers waits until the objects of those kinds have been read, for a limited time.

@@ -17,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -102,6 +104,7 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 			return listIfServed(ctx, l, frr.SessionStates, ours.FRR.SessionStates.List, &l.out.FRRSessions)
 		})
 	}
+	g.Go(func() error { return l.loadEgressIPs(ctx) })
 	for _, namespace := range objects.ControllerNamespaces() {
 		g.Go(func() error { return l.loadLeader(ctx, namespace) })
 	}
@@ -188,6 +191,22 @@ func (l *loader) loadService(ctx context.Context, key world.Key) error {
 		o.LabelSelector = discoveryv1.LabelServiceName + "=" + key.Name
 		return l.core.DiscoveryV1().EndpointSlices(key.Namespace).List(ctx, o)
 	}, &l.out.Slices)
+}
+
+// loadEgressIPs reads the EgressIPs of OVN-Kubernetes. Most users may not: what is explained to them needs none.
+func (l *loader) loadEgressIPs(ctx context.Context) error {
+	all, err := listNewest(ctx, l.ours, []schema.GroupVersionResource{convert.EgressIPs()}, metav1.NamespaceAll, "")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case apierrors.IsForbidden(err):
+		l.out.UnreadEgressIPs = true
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("list EgressIPs: %w", err)
+	default:
+		l.out.EgressIPs = all
+	}
+	return nil
 }
 
 // loadLeader reads the Lease of the leading controller in a namespace, which need not exist. The one that was renewed

@@ -34,8 +34,8 @@ type Watch struct {
 	routeAdvertisements *discovered
 	// claims and addresses are Cluster API's kinds; nil if they are not read.
 	claims, addresses *discovered
-	// egress are OVN-Kubernetes' EgressServices; nil if they are not read.
-	egress *discovered
+	// egress are OVN-Kubernetes' EgressServices and EgressIPs; nil if they are not read.
+	egress []*discovered
 }
 
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.

@@ -23,6 +23,9 @@ type Snapshot struct {
 	// (EgressService of OVN-Kubernetes with sourceIPBy: LoadBalancerIP). There need be no Node of that name. It is empty
 	// while OVN-Kubernetes has selected none.
 	EgressHosts map[Key]string
+	// EgressIPs are the addresses of the EgressIPs of OVN-Kubernetes, sorted, by the name of the object. It gives them to
+	// nodes, which answer for them.
+	EgressIPs map[string][]netip.Addr
 	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
 	// addresses on the default network, which EndpointSlices have, take no traffic of Services.
 	PrimaryNetworks map[string]bool

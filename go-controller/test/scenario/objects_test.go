@@ -77,7 +77,7 @@ func (c *cluster) client(kind, namespace string) (dynamic.ResourceInterface, err
 
 func (c *cluster) clientFor(namespace string, is func(*apiserver.Kind) bool) (dynamic.ResourceInterface, error) {
 	known := slices.Concat(c.kinds, apiserver.OpenShiftKinds(), apiserver.FRRKinds(), apiserver.RouteAdvertisements(),
-		apiserver.EgressServices(), c.contract)
+		apiserver.EgressServices(), apiserver.EgressIPs(), c.contract)
 	i := slices.IndexFunc(known, is)
 	if i < 0 {
 		return nil, errors.New("no such kind")

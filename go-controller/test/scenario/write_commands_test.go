@@ -43,14 +43,8 @@ func objectCommands() []command {
 			return nil, errors.Join(errs...)
 		}},
 		{"egress-services", "install | remove", "add or remove OVN-Kubernetes' kind EgressService",
-			func(c *cluster, args []string) ([]string, error) {
-				if args[0] == "install" {
-					c.server.AddKinds(apiserver.EgressServices())
-				} else {
-					c.server.RemoveKinds(apiserver.EgressServices())
-				}
-				return nil, nil
-			}},
+			changeKinds(apiserver.EgressServices)},
+		{"egress-ips", "install | remove", "add or remove OVN-Kubernetes' kind EgressIP", changeKinds(apiserver.EgressIPs)},
 		{"patch", "OBJECT JSON", "merge JSON into an object", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.patch(args[0], strings.Join(args[1:], " "))
 		}},
@@ -65,6 +59,18 @@ func objectCommands() []command {
 		{"label", "OBJECT KEY=VALUE | KEY-...", "set or remove labels", func(c *cluster, args []string) ([]string, error) {
 			return nil, c.setMetadata("labels", args)
 		}},
+	}
+}
+
+// changeKinds adds kinds to the API server, or removes them.
+func changeKinds(kinds func() apiserver.Kinds) func(*cluster, []string) ([]string, error) {
+	return func(c *cluster, args []string) ([]string, error) {
+		if args[0] == "install" {
+			c.server.AddKinds(kinds())
+		} else {
+			c.server.RemoveKinds(kinds())
+		}
+		return nil, nil
 	}
 }
 

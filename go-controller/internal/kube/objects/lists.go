@@ -11,8 +11,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -71,6 +73,7 @@ func (o *Objects) lists() map[string]list {
 		"FRRConfiguration": listOf(&o.FRRConfigurations, frr.GroupVersion().String(), true),
 		"FRRNodeState":     listOf(&o.FRRNodes, frr.GroupVersion().String(), false),
 		"BGPSessionState":  listOf(&o.FRRSessions, frr.GroupVersion().String(), true),
+		"EgressIP":         listOfUnstructured(&o.EgressIPs, convert.EgressIPs().GroupVersion().String()),
 	}
 }
 
@@ -117,4 +120,16 @@ func listOf[T any, P object[T]](objects *[]P, apiVersion string, namespaced bool
 			return at >= 0
 		},
 	}
+}
+
+// listOfUnstructured is listOf for a kind without a namespace of which only some fields are known.
+func listOfUnstructured(objects *[]*unstructured.Unstructured, apiVersion string) list {
+	l := listOf(objects, apiVersion, false)
+	l.set = func(content map[string]any) error {
+		u := &unstructured.Unstructured{Object: content}
+		l.remove("", u.GetName())
+		*objects = append(*objects, u)
+		return nil
+	}
+	return l
 }

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -46,6 +47,11 @@ type Objects struct {
 	FRRConfigurations []*frr.Configuration
 	FRRNodes          []*frr.NodeState
 	FRRSessions       []*frr.SessionState
+
+	// EgressIPs are those of OVN-Kubernetes, which a cluster may lack. UnreadEgressIPs is set if the user may not list
+	// them: their addresses are taken for free ones, unless the conditions of Services show more.
+	EgressIPs       []*unstructured.Unstructured
+	UnreadEgressIPs bool
 
 	// Claims are the IPAddressClaims of external pools; nil if they were not read, or if the API server has none.
 	Claims *world.Claims
@@ -136,6 +142,7 @@ func (o *Objects) Clone() *Objects {
 	out.FRRConfigurations = slices.Clone(o.FRRConfigurations)
 	out.FRRNodes, out.FRRSessions = slices.Clone(o.FRRNodes), slices.Clone(o.FRRSessions)
 	out.Leases, out.Pods, out.Policies = slices.Clone(o.Leases), slices.Clone(o.Pods), slices.Clone(o.Policies)
+	out.EgressIPs = slices.Clone(o.EgressIPs)
 	out.EditedSecrets, out.AbsentSecrets = maps.Clone(o.EditedSecrets), maps.Clone(o.AbsentSecrets)
 	return &out
 }

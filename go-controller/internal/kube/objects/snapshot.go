@@ -64,7 +64,8 @@ func (o *Objects) classes() []string {
 func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 	options := o.ServiceOptions()
 	w := &world.Snapshot{Now: now, PrimaryNetworks: map[string]bool{}, ShardStates: map[world.ShardID]world.ShardState{},
-		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}, Claims: o.Claims}
+		Communities: map[string][]world.Finding{}, Leaving: map[netip.Addr]world.Key{}, Claims: o.Claims,
+		EgressIPs: map[string][]netip.Addr{}}
 	w.Cluster.OpenShiftSDN = options.OpenShiftSDN
 	namespaces := convert.Namespaces{}
 	for _, n := range o.Namespaces {
@@ -97,6 +98,9 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 		if ours, ok := convert.Service(s, convert.Slices(o.SlicesOf(key)), options); ok {
 			w.Services = append(w.Services, ours)
 		}
+	}
+	for _, e := range o.EgressIPs {
+		w.EgressIPs[e.GetName()] = convert.EgressIPAddrs(e)
 	}
 	w.Cluster.NoDatabase = zones.Interconnect
 	w.Cluster.ModeSetting = o.mode()

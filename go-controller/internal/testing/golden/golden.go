@@ -7,8 +7,8 @@
 //
 //	manifests.yaml  IPAddressPools, L2Domains, Nodes, Namespaces, Services, EndpointSlices, Leases,
 //	                BGPPeers, BGPAdvertisements, BFDProfiles, Communities, Secrets, and of frr-k8s (if a BGPPeer uses
-//	                it) FRRConfigurations, FRRNodeStates, BGPSessionStates, and RouteAdvertisements of
-//	                OVN-Kubernetes
+//	                it) FRRConfigurations, FRRNodeStates, BGPSessionStates, and RouteAdvertisements and
+//	                EgressIPs of OVN-Kubernetes
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
 //	granted         lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
@@ -127,7 +127,7 @@ func Compare(t *testing.T, file string, archive *txtar.Archive, section, got str
 
 func read(archive *txtar.Archive) (*Case, error) {
 	c := &Case{World: &world.Snapshot{ShardStates: map[world.ShardID]world.ShardState{},
-		Conflicts: map[netip.Addr]world.Conflict{}, Leaving: map[netip.Addr]world.Key{},
+		Conflicts: map[netip.Addr]world.Conflict{}, EgressIPs: map[string][]netip.Addr{}, Leaving: map[netip.Addr]world.Key{},
 		Granted: map[world.Key][]netip.Addr{}}}
 	for _, f := range archive.Files {
 		var err error

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
@@ -40,6 +41,7 @@ type objects struct {
 	routeAdvertisements []*frr.RouteAdvertisements
 	nodeStates          []*frr.NodeState
 	sessionStates       []*frr.SessionState
+	egressIPs           []*unstructured.Unstructured
 }
 
 // manifests decodes YAML documents in the same way as the controller reads the API.
@@ -92,6 +94,9 @@ func (c *Case) manifests(data []byte) error {
 			ws.Given = ws.Assigned
 		}
 		c.World.Services = append(c.World.Services, ws)
+	}
+	for _, e := range o.egressIPs {
+		c.World.EgressIPs[e.GetName()] = convert.EgressIPAddrs(e)
 	}
 	c.World.AddFRRSessions()
 	return nil
@@ -192,6 +197,8 @@ func (o *objects) decode(doc []byte) error {
 		return decode(doc, &o.nodeStates)
 	case "BGPSessionState":
 		return decode(doc, &o.sessionStates)
+	case "EgressIP":
+		return decode(doc, &o.egressIPs)
 	}
 	return fmt.Errorf("kind %q is not for goldens", t.Kind)
 }

@@ -147,6 +147,9 @@ func Random(s Source) *world.Snapshot {
 		w.Cluster.ModeSetting.Mode = world.Modes()[s.N(len(world.Modes()))]
 	}
 	s.left(w)
+	if s.chance(4) {
+		w.EgressIPs = map[string][]netip.Addr{"e0": {s.addr(s.family())}}
+	}
 	return w
 }
 

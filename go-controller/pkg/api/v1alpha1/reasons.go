@@ -55,8 +55,8 @@ const (
 	// belongs to another Service, and this Service got another address.
 	ReasonAddressInUse = "AddressInUse"
 	// ReasonAddressExcluded (False): the requested address is never allocated to the Service. Its pool excludes it
-	// (exclude, avoidBuggyIPs) or reserves it for another Service (reservations), or it is the address of a node, a
-	// next hop, the first or the broadcast address of a subnet, or in a pod or Service network.
+	// (exclude, avoidBuggyIPs) or reserves it for another Service (reservations), or it is the address of a node or an
+	// EgressIP, a next hop, the first or the broadcast address of a subnet, or in a pod or Service network.
 	ReasonAddressExcluded = "AddressExcluded"
 	// ReasonAddressCoolingDown (False): the requested address recently belonged to another Service and is in cooldown
 	// (reuseDelay). The message contains the time at which the cooldown ends.
@@ -90,9 +90,9 @@ const (
 	ReasonInvalidRequest = "InvalidRequest"
 	// ReasonAddressRetained (True): the address is kept although its pool would no longer allocate it: the pool no
 	// longer contains it, excludes it, does not serve the Service, is disabled, invalid or deleted, or another pool has
-	// its range now, and the Service requested the former one. Or the IPAddressClaim of the address is gone, is being
-	// deleted, or has another one. The address is released when the Service is recreated, or, one of spec.externalIPs,
-	// when the Service no longer lists it.
+	// its range now, and the Service requested the former one. Or a node or an EgressIP has the address as well, or its
+	// IPAddressClaim is gone, is being deleted, or has another one. The address is released when the Service is
+	// recreated, or, one of spec.externalIPs, when the Service no longer lists it.
 	ReasonAddressRetained = "AddressRetained"
 )
 

@@ -117,6 +117,9 @@ func EgressServices() Kinds {
 	return Kinds{k}
 }
 
+// EgressIPs returns another such kind.
+func EgressIPs() Kinds { return Kinds{ovnKubernetesKind("EgressIP", "egressips")} }
+
 func ovnKubernetesKind(name, resource string) *Kind {
 	return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "k8s.ovn.org", Version: "v1", Kind: name},
 		Resource: resource, countsGenerations: true, admission: anything{}}
