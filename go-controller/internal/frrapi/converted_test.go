@@ -21,7 +21,7 @@ func FuzzParsePrefix(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		ip, network, err := net.ParseCIDR(text)
+		ip, network, err := net.ParseCIDR(text) //nolint:forbidigo // what is compared with
 		p, ok := frrapi.ParsePrefix(text)
 		if ok != (err == nil) {
 			t.Fatalf("%q: %v, net.ParseCIDR: %v", text, ok, err)

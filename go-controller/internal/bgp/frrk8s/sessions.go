@@ -82,8 +82,8 @@ func probe(c *class) *frrapi.Spec {
 	return &frrapi.Spec{BGP: frrapi.BGP{Routers: []frrapi.Router{c.router}, BFDProfiles: c.profiles}}
 }
 
-// classOf returns the class of nodes with these objects, and which fields of the peer have no effect because the session
-// is shared.
+// classOf returns the class of nodes with these objects, and which fields of the peer have no effect because the
+// session is shared.
 func (r *renderer) classOf(p *world.Peer, merged *Merged, others *foreign) (*class, string) {
 	session, profiles := sessionOf(p, merged)
 	c := &class{router: frrapi.Router{ASN: p.MyASN, Neighbors: []frrapi.Neighbor{{Session: session}}}, profiles: profiles}

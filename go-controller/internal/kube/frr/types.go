@@ -5,8 +5,8 @@
 //
 // Invariants:
 //   - An object is ours if it has the label frrapi.LabelPeer. Only such objects are written and deleted.
-//   - Of an FRRConfiguration of others, what frr-k8s makes of it is kept, within bounds, and no rawConfig. Of one beyond
-//     the bounds it is known for which nodes it is, and why it is not read.
+//   - Of an FRRConfiguration of others, what frr-k8s makes of it is kept, within bounds, and no rawConfig. Of one
+//     beyond the bounds it is known for which nodes it is, and why it is not read.
 //   - Of an FRRNodeState, the text of FRR's configuration is not kept: it may have megabytes on each node. What is kept
 //     of the reports of frr-k8s is bounded per object, and no string of it refers to a larger one. What is beyond the
 //     bound makes the state of the node unknown; a part of a report never counts as the whole.
