@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Running are the prefixes that FRR advertises, by neighbor of the default VRF (Session.ID), sorted: those that it
-// originates and whose prefix list for the neighbor permits them.
+// Running are the prefixes that FRR advertises, by neighbor of the default VRF, sorted: those that it originates and
+// whose prefix list for the neighbor permits them. A neighbor is known by its interface or its canonical address: the
+// names of lists have it as the FRRConfiguration spells it (Session.ID).
 type Running map[string][]netip.Prefix
 
 // The names of the prefix lists that frr-k8s writes for a neighbor end like this.
@@ -61,6 +62,7 @@ func ParseRunning(text string) (Running, error) {
 			if !is || err != nil || len(id) > maxNeighborID {
 				continue
 			}
+			id = canonical(id)
 			if permitted[id] == nil {
 				permitted[strings.Clone(id)] = map[netip.Prefix]bool{}
 			}
@@ -78,6 +80,14 @@ func ParseRunning(text string) (Running, error) {
 		}
 	}
 	return out, nil
+}
+
+// canonical returns an address as FRR prints it, and the name of an interface as it is.
+func canonical(id string) string {
+	if a, err := netip.ParseAddr(id); err == nil {
+		return a.String()
+	}
+	return id
 }
 
 // SessionID returns the name of a neighbor in a BGPSessionState: IPv6 addresses are written out there, with dashes.

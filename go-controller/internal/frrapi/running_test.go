@@ -55,6 +55,21 @@ exit
 	}
 }
 
+// FRR's lists spell a neighbor as the FRRConfiguration does. It is the same neighbor in any notation.
+func TestRunningNeighborInAnotherNotation(t *testing.T) {
+	got, err := frrapi.ParseRunning(`ipv6 prefix-list FD00:50:0::1-allowed-ipv6 seq 1 permit 2001:db8::1/128
+router bgp 64512
+ neighbor fd00:50::1 remote-as 64513
+ address-family ipv6 unicast
+  network 2001:db8::1/128
+ exit-address-family
+exit
+`)
+	if err != nil || fmt.Sprint(got["fd00:50::1"]) != "[2001:db8::1/128]" {
+		t.Errorf("%v (%v)", got, err)
+	}
+}
+
 func FuzzParseRunning(f *testing.F) {
 	f.Add("router bgp 1\n network 10.0.0.0/8\nip prefix-list a-allowed-ipv4 seq 1 permit 10.0.0.0/8\n")
 	f.Fuzz(func(t *testing.T, text string) {
