@@ -51,9 +51,15 @@ status:
   lastConversionResult: success
   runningConfig: |
     ip prefix-list 10.50.0.1-allowed-ipv4 seq 1 permit 203.0.113.1/32
+    route-map 10.50.0.1-out permit 1
+     match ip address prefix-list 10.50.0.1-allowed-ipv4
+    exit
     router bgp 64512
+     no bgp network import-check
      address-family ipv4 unicast
       network 203.0.113.1/32
+      neighbor 10.50.0.1 activate
+      neighbor 10.50.0.1 route-map 10.50.0.1-out out
      exit-address-family
 ---
 apiVersion: frrk8s.metallb.io/v1beta1

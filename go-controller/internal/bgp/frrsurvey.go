@@ -126,6 +126,10 @@ func (s *frrSurvey) requireRunningRoute(made *Advertisers, session *world.PeerSe
 	case s.objects != nil:
 		reason, message = s.objects.Why(s.layout.world.FRR, node, p.Name)
 	}
+	if f := world.FamilyOf(a); reason == "" && session.Established && s.layout.world.FRR.Inactive(node, p, f) {
+		reason, message = v1alpha1.ReasonFRRConflict, "FRR has "+f.String()+" unicast not activated for the peer: the "+
+			"FRRConfigurations of others have rawConfig or addressFamilies with this effect"
+	}
 	if reason == "" && session.Established {
 		reason, message = v1alpha1.ReasonProgramming, "FRR has not reported yet that it has loaded the route"
 		if n := s.layout.world.FRR.Nodes[node]; n != nil && n.Problem != "" {

@@ -9,5 +9,6 @@
 //     object has them, too.
 //   - A Converted has what frr-k8s v0.0.25 makes of an object by itself: Invalid is set if and only if its webhook
 //     refuses the object alone. Whatever an object has, converting it takes time in proportion to its size.
-//   - A Running lists a prefix for a neighbor only if FRR originates it and lets it through to that neighbor.
+//   - A Running lists a prefix for a neighbor only if FRR's configuration shows that FRR originates it and sends it to
+//     that neighbor. What frr-k8s does not write, and may withhold prefixes, makes the neighbor's state unknown.
 package frrapi

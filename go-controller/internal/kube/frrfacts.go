@@ -225,7 +225,7 @@ func (f *Facts) setFRRNode(old, now *frr.NodeState) {
 		is := frr.ReadNode(now)
 		f.frr.nodes[now.Name] = is
 		return was == nil || was.Problem != is.Problem || was.Unread != is.Unread ||
-			!maps.EqualFunc(was.Running, is.Running, slices.Equal)
+			!maps.Equal(was.Restrictions, is.Restrictions) || !maps.EqualFunc(was.Running, is.Running, slices.Equal)
 	})
 }
 

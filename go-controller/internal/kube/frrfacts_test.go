@@ -59,13 +59,13 @@ func (l largeStates) Watch(_ context.Context, o metav1.ListOptions) (watch.Inter
 func TestHugeNodeStatesAreNotKept(t *testing.T) {
 	const count = 2*statesPerPage + 1
 	var text strings.Builder
-	text.WriteString("router bgp 1\n")
+	text.WriteString("router bgp 1\n neighbor 10.50.0.1 remote-as 1\n address-family ipv4 unicast\n")
 	for i := range 19_000 {
 		fmt.Fprintf(&text, " network 10.%d.%d.%d/32\n", i>>16, i>>8&255, i&255)
 	}
 	text.WriteString("exit\n")
 	for i := range 19_000 {
-		fmt.Fprintf(&text, "ip prefix-list 10.50.0.1-allowed-ipv4 - - permit 10.%d.%d.%d/32\n", i>>16, i>>8&255, i&255)
+		fmt.Fprintf(&text, "ip prefix-list 10.50.0.1-allowed-ipv4 permit 10.%d.%d.%d/32\n", i>>16, i>>8&255, i&255)
 	}
 	received := make(chan *frr.NodeState, count)
 	list := smallPages[*frr.NodeStateList]{largeStates{t, count, text.String()}, statesPerPage}

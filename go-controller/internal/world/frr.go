@@ -46,8 +46,9 @@ type FRRConfiguration struct {
 
 // FRRNode is what frr-k8s reports of a node.
 type FRRNode struct {
-	// Running are the prefixes that the node advertises.
-	Running frrapi.Running
+	// Running are the prefixes that the node advertises, and Restrictions why it does not advertise others.
+	Running      frrapi.Running
+	Restrictions frrapi.Restrictions
 	// Problem is why the node does not use the newest configuration, as it reports it, empty if it does.
 	Problem string
 	// Unread is why what the node reports is not known, empty if it is. Running and the states of its sessions are then
@@ -64,6 +65,15 @@ func (f *FRR) Running(node string, p *Peer) []netip.Prefix {
 		return nil
 	}
 	return f.Nodes[node].Running[p.NeighborID()]
+}
+
+// Inactive reports whether FRR on a node has a family not activated for a peer.
+func (f *FRR) Inactive(node string, p *Peer, family Family) bool {
+	if f == nil || f.Nodes[node] == nil {
+		return false
+	}
+	r := f.Nodes[node].Restrictions[p.NeighborID()]
+	return family == IPv4 && r.WithoutIPv4 || family == IPv6 && r.WithoutIPv6
 }
 
 // Prefixes returns the prefixes in our objects for a peer, as they are written there.
@@ -117,6 +127,9 @@ func (f *FRR) session(node *Node, p *Peer) PeerSession {
 		s.Unknown, s.Problem = true, "frr-k8s reports nothing of the node (FRRNodeState): does it run there?"
 	case report.Unread != "":
 		s.Unknown, s.Problem = true, report.Unread
+	case state == "Established" && report.Restrictions[p.NeighborID()].Unclear != "":
+		s.Unknown, s.Problem = true, report.Restrictions[p.NeighborID()].Unclear+", so what FRR sends to the "+
+			"peer is not known: does an FRRConfiguration of others have rawConfig?"
 	case state == "Established":
 		s.Established = true
 	case !reported && report.Problem != "":

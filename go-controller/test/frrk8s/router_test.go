@@ -97,9 +97,9 @@ func TestServiceReachesARouter(t *testing.T) {
 		if is := s.connections(t, n); is != before[i] {
 			t.Errorf("the router's session with %s was reset: %+v, %+v before", n.Name, is, before[i])
 		}
-		running, err := frrapi.ParseRunning(vtysh(t, n.FRR, "show running-config"))
+		running, restrictions, err := frrapi.ParseRunning(vtysh(t, n.FRR, "show running-config"))
 		if want := netip.MustParsePrefix(moving); !slices.Contains(running[site.RouterAddr().String()], want) {
-			t.Errorf("%s runs %v (%v), want %v among them", n.Name, running, err, want)
+			t.Errorf("%s runs %v (%v), want %v among them; not %v", n.Name, running, err, want, restrictions)
 		}
 	}
 

@@ -48,6 +48,11 @@ func frrCommands() []command {
 			func(c *cluster, args []string) ([]string, error) {
 				return nil, c.reportFRR(args[0], args[1], args[2:])
 			}},
+		{"frr-raw", "NODE TEXT -> TEXT", "replace text in what the node runs, as rawConfig of others does",
+			func(c *cluster, args []string) ([]string, error) {
+				before, after, _ := strings.Cut(strings.Join(args[1:], " "), " -> ")
+				return nil, c.replaceRunning(args[0], before, after)
+			}},
 		{"frr-flaps", "NODE TIMES", "let the session of a node be Idle for a second and then Established for a second",
 			func(c *cluster, args []string) ([]string, error) {
 				times, err := strconv.Atoi(args[1])
@@ -79,7 +84,9 @@ func (c *cluster) reportFRR(node, session string, prefixes []string) error {
 	for i, p := range prefixes {
 		fmt.Fprintf(&config, "ip prefix-list 10.50.0.1-allowed-ipv4 seq %d permit %s\n", i+1, p)
 	}
-	config.WriteString("router bgp 64512\n address-family ipv4 unicast\n")
+	config.WriteString("route-map 10.50.0.1-out permit 1\n match ip address prefix-list 10.50.0.1-allowed-ipv4\nexit\n" +
+		"router bgp 64512\n no bgp network import-check\n address-family ipv4 unicast\n" +
+		"  neighbor 10.50.0.1 activate\n  neighbor 10.50.0.1 route-map 10.50.0.1-out out\n")
 	for _, p := range prefixes {
 		fmt.Fprintf(&config, "  network %s\n", p)
 	}
@@ -101,6 +108,25 @@ func (c *cluster) reportFRR(node, session string, prefixes []string) error {
 		}
 	}
 	return err
+}
+
+func (c *cluster) replaceRunning(node, before, after string) error {
+	list, err := c.listAll("frrnodestate")
+	if err != nil {
+		return err
+	}
+	for _, o := range list.Items {
+		text, _, _ := unstructured.NestedString(o.Object, "status", "runningConfig")
+		if o.GetName() != node {
+			continue
+		}
+		if !strings.Contains(text, before) {
+			return fmt.Errorf("node %s does not run %q", node, before)
+		}
+		text = strings.Replace(text, before, after, 1)
+		return c.patch("frrnodestate/"+node, fmt.Sprintf(`{"status": {"runningConfig": %q}}`, text), "status")
+	}
+	return fmt.Errorf("no FRRNodeState %s", node)
 }
 
 // configurationText describes an FRRConfiguration without the hash in its name.

@@ -124,9 +124,13 @@ func Trimmed(s *NodeState) *NodeState {
 		return s
 	}
 	var err error
-	if s.Running, err = frrapi.ParseRunning(s.Status.RunningConfig); err != nil {
+	if s.Running, s.Restrictions, err = frrapi.ParseRunning(s.Status.RunningConfig); err != nil {
 		s.Running = frrapi.Running{}
 		s.Unread = "frr-k8s reports more of what FRR runs (FRRNodeState) than is read: " + err.Error()
+	}
+	for id, r := range s.Restrictions {
+		r.Unclear = copyBounded(r.Unclear)
+		s.Restrictions[id] = r
 	}
 	s.ObjectMeta = identity(&s.ObjectMeta)
 	s.Status = NodeStateStatus{LastConversionResult: copyBounded(s.Status.LastConversionResult),
@@ -136,7 +140,7 @@ func Trimmed(s *NodeState) *NodeState {
 
 // ReadNode converts a trimmed FRRNodeState.
 func ReadNode(s *NodeState) *world.FRRNode {
-	out := &world.FRRNode{Running: s.Running, Unread: s.Unread}
+	out := &world.FRRNode{Running: s.Running, Restrictions: s.Restrictions, Unread: s.Unread}
 	switch {
 	case s.Status.LastConversionResult != "" && s.Status.LastConversionResult != success:
 		out.Problem = "frr-k8s does not use the present FRRConfigurations: " + s.Status.LastConversionResult

@@ -18,11 +18,13 @@ import (
 // running returns the text of a configuration that advertises n prefixes to a neighbor.
 func running(n int) string {
 	var b strings.Builder
-	b.WriteString("router bgp 64512\n")
+	b.WriteString("router bgp 64512\n no bgp network import-check\n address-family ipv6 unicast\n" +
+		"  neighbor fd00:50::1 activate\n  neighbor fd00:50::1 route-map fd00:50::1-out out\n")
 	for i := range n {
-		fmt.Fprintf(&b, " network 2001:db8::%x/128\n", i)
+		fmt.Fprintf(&b, "  network 2001:db8::%x/128\n", i)
 	}
-	b.WriteString("exit\n")
+	b.WriteString("exit\nroute-map fd00:50::1-out permit 1\n" +
+		" match ipv6 address prefix-list fd00:50::1-allowed-ipv6\nexit\n")
 	for i := range n {
 		fmt.Fprintf(&b, "ipv6 prefix-list fd00:50::1-allowed-ipv6 seq %d permit 2001:db8::%x/128\n", i+1, i)
 	}
@@ -42,7 +44,7 @@ func TestTrimmedStateIsBounded(t *testing.T) {
 		"one more":                     {running(frrapi.MaxAdvertised + 1), true, 0},
 		"a longer text":                {running(1) + garbage, true, 0},
 		"a long text with one prefix":  {(running(1) + garbage)[:frrapi.MaxText], false, 1},
-		"a neighbor with a long name": {strings.ReplaceAll(running(1), "fd00:50::1-allowed", garbage[:1<<19]+"-allowed"),
+		"a neighbor with a long name": {strings.ReplaceAll(running(1), "fd00:50::1-allowed", garbage[:1<<18]+"-allowed"),
 			false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

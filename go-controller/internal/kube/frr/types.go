@@ -46,9 +46,10 @@ type NodeState struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Status NodeStateStatus `json:"status,omitempty"`
-	// Running is what Trimmed reads from the status, and Unread is why it does not.
-	Running frrapi.Running `json:"-"`
-	Unread  string         `json:"-"`
+	// Running and Restrictions are what Trimmed reads from the status, and Unread is why it does not.
+	Running      frrapi.Running      `json:"-"`
+	Restrictions frrapi.Restrictions `json:"-"`
+	Unread       string              `json:"-"`
 }
 
 // NodeStateStatus is what frr-k8s reports of a node.
@@ -110,10 +111,10 @@ func (c *Configuration) DeepCopyObject() runtime.Object { return copied(c) }
 // DeepCopyObject implements runtime.Object.
 func (l *ConfigurationList) DeepCopyObject() runtime.Object { return copied(l) }
 
-// DeepCopyObject implements runtime.Object. Running is shared: it is never changed.
+// DeepCopyObject implements runtime.Object. Running and Restrictions are shared: they are never changed.
 func (s *NodeState) DeepCopyObject() runtime.Object {
 	out := copied(s)
-	out.Running, out.Unread = s.Running, s.Unread
+	out.Running, out.Restrictions, out.Unread = s.Running, s.Restrictions, s.Unread
 	return out
 }
 
@@ -121,7 +122,8 @@ func (s *NodeState) DeepCopyObject() runtime.Object {
 func (l *NodeStateList) DeepCopyObject() runtime.Object {
 	out := copied(l)
 	for i := range out.Items {
-		out.Items[i].Running, out.Items[i].Unread = l.Items[i].Running, l.Items[i].Unread
+		from := &l.Items[i]
+		out.Items[i].Running, out.Items[i].Restrictions, out.Items[i].Unread = from.Running, from.Restrictions, from.Unread
 	}
 	return out
 }

@@ -231,7 +231,8 @@ const (
 	ReasonNoFRRK8s = "NoFRRK8s"
 	// ReasonFRRConflict (Ready=False), on BGPPeers with backend FRRK8s: on some nodes, FRRConfigurations contradict each
 	// other or the BGPPeer, or are not read because they are too large, so that nothing is written for these nodes, or
-	// refer to a Secret that does not exist, so that frr-k8s applies nothing there.
+	// refer to a Secret that does not exist, so that frr-k8s applies nothing there. On Services (Announced=False), also:
+	// FRR has the family not activated for the peer.
 	ReasonFRRConflict = "FRRConflict"
 	// ReasonFRRRefused (Ready=False), on BGPPeers with backend FRRK8s: the API server refused an FRRConfiguration.
 	ReasonFRRRefused = "FRRRefused"
