@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,48 @@ n2    tor   10.50.0.1  unknown (FRR)      -      -    0     0     -
 `
 	var out bytes.Buffer
 	if r.print(&out, now, false, 0); out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// While FRR does not run, its session is not known, whatever frr-k8s reported last. A Pod that is not of the DaemonSet
+// does not matter.
+func TestSessionsOfFRRThatDoesNotRun(t *testing.T) {
+	const pods = `---
+apiVersion: v1
+kind: Pod
+metadata:
+  {namespace: frr-k8s-system, name: a, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: frr-k8s, uid: "1",
+    controller: true}]}
+spec: {nodeName: n1, containers: [{name: frr}]}
+status:
+  containerStatuses:
+  - {name: frr, ready: false, restartCount: 7, image: "", imageID: "", state: {waiting: {reason: CrashLoopBackOff}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: frr-k8s-system, name: b}
+spec: {nodeName: n2, containers: [{name: frr}]}
+status:
+  containerStatuses: [{name: frr, ready: true, restartCount: 0, image: "", imageID: ""}]
+`
+	var cluster objects.Objects
+	if _, err := cluster.Set([]byte(withFRR + pods)); err != nil {
+		t.Fatal(err)
+	}
+	r := bgpReport{Sessions: sessions(&cluster, time.Unix(1_800_000_000, 0)), peers: 1}
+	const want = `NODE  PEER  ADDRESS    STATE                             SINCE  BFD  IPv4  IPv6  REPORTED
+n1    tor   10.50.0.1  unknown, was Established (FRR)  -      -    0     0     -
+n2    tor   10.50.0.1  unknown (FRR)                     -      -    0     0     -
+
+  n1 with tor: container frr of Pod frr-k8s-system/a is not ready (CrashLoopBackOff), so what frr-k8s reports of
+  the node may be out of date
+  n2 with tor: frr-k8s has no Pod on the node (of a DaemonSet in namespace frr-k8s-system, with a container frr)
+
+`
+	var out bytes.Buffer
+	if r.print(&out, time.Unix(1_800_000_000, 0), false, 0); strings.Join(strings.Fields(out.String()), " ") !=
+		strings.Join(strings.Fields(want), " ") {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 }

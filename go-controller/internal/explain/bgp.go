@@ -14,6 +14,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/frrk8s"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/frrapi"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -246,10 +247,25 @@ func (p *path) downInFRR(r *bgp.Advertisers, nodes []string) Link {
 			if s.Unknown {
 				link.Reason = v1alpha1.ReasonNodeSilent
 			}
+			link.Command = p.mendFRR(node, peer, s, link.Command)
 			return link
 		}
 	}
 	return Link{}
+}
+
+// mendFRR returns the command that shows why FRR on a node has no known session, or why it does not send what it has;
+// otherwise another one.
+func (p *path) mendFRR(node string, peer *world.Peer, s world.PeerSession, otherwise string) string {
+	f := p.world.FRR
+	if c := p.stoppedFRR(node); c != nil && s.Unknown {
+		return c.command()
+	}
+	if f.Available() && f.Nodes[node] != nil && f.Nodes[node].Restrictions[peer.NeighborID()] != (frrapi.Restriction{}) {
+		return printable.Command("kubectl -n %s get frrconfigurations -o yaml   # find rawConfig and addressFamilies",
+			cmp.Or(f.Namespace, "frr-k8s-system"))
+	}
+	return otherwise
 }
 
 // noSession explains why a node has no session. What the guard or agent of the node reports explains it better than the

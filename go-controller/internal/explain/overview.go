@@ -308,6 +308,9 @@ func (v *overview) addStopped() {
 			add(pod, only.stopped("", names...), "")
 		}
 		add(pod, only.stoppedDaemon(""), "; until it is, what its node has reported may be out of date")
+		if slices.ContainsFunc(v.world.Peers, func(p *world.Peer) bool { return p.FRRK8s }) {
+			add(pod, only.stoppedFRR(""), "; until it is, what frr-k8s reports of the node may be out of date")
+		}
 	}
 }
 

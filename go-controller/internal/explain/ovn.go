@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/frr"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -69,6 +70,23 @@ func (p *path) stoppedDaemon(node string) *stopped {
 		}
 	}
 	return only.stopped(node, "node")
+}
+
+// stoppedFRR returns a container of frr-k8s on a node that does not work and without which reports are out of date. It
+// returns nil if there is none.
+func (p *path) stoppedFRR(node string) *stopped {
+	only := path{objects: &objects.Objects{}}
+	for _, pod := range p.objects.Pods {
+		if frr.IsDaemon(pod) {
+			only.objects.Pods = append(only.objects.Pods, pod)
+		}
+	}
+	for _, container := range frr.Containers() {
+		if s := only.stopped(node, container); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // nodeDaemons is the name of the DaemonSet with guards, agents and BGP daemons.

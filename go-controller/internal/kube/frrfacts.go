@@ -38,6 +38,9 @@ type frrFacts struct {
 	// namespace is that of frr-k8s, empty if it is not used. state returns FRR.Missing and FRR.Unread.
 	namespace string
 	state     func() (missing, unread string)
+	// daemons are the Pods of frr-k8s, and daemonsUnread returns why they are not known, empty if they are.
+	daemons       frr.Daemons
+	daemonsUnread func() string
 
 	configurations map[string]*frr.Configuration
 	nodes          map[string]*world.FRRNode
@@ -57,7 +60,8 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 	facts.frr = frrFacts{namespace: ours.FRRNamespace, state: w.frrState,
 		configurations: map[string]*frr.Configuration{}, nodes: map[string]*world.FRRNode{},
 		sessions: map[string]frr.Sessions{}, passwords: map[string]string{},
-		read: map[string]*world.FRRConfiguration{}, routeAdvertisements: map[string]*frr.RouteAdvertisements{}}
+		read: map[string]*world.FRRConfiguration{}, routeAdvertisements: map[string]*frr.RouteAdvertisements{},
+		daemons: frr.Daemons{}, daemonsUnread: w.frrDaemonsUnread}
 	facts.mu.Unlock()
 	add := func(resource string, forget func(), open func() cache.Controller) {
 		lost := func() { // with the kind, its objects are gone
@@ -84,6 +88,16 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
 		return newInformer(secrets, &corev1.Secret{}, trimmedSecret, facts.setFRRSecret)
 	})
+	// What can be written does not depend on Pods, so they are not among w.frr. Without the kinds, none are read.
+	w.frrDaemons = newDiscovered(kube, frr.GroupVersion().WithResource(frr.Configurations), frrPause,
+		func() cache.Controller {
+			pods := smallPages[*corev1.PodList]{kube.CoreV1().Pods(ours.FRRNamespace), podsPerPage}
+			return newInformer(pods, &corev1.Pod{}, frr.TrimmedPod, facts.setFRRPod)
+		}, func() {
+			facts.mu.Lock()
+			clear(facts.frr.daemons)
+			facts.mu.Unlock()
+		}, facts.frrChanged)
 	w.routeAdvertisements = newDiscovered(kube, frr.RouteAdvertisementsResource(), frrPause, func() cache.Controller {
 		return newInformer(ours.FRR.RouteAdvertisements, &frr.RouteAdvertisements{}, whole[*frr.RouteAdvertisements],
 			facts.setRouteAdvertisements)
@@ -95,7 +109,7 @@ func (w *Watch) frrKinds() []*discovered {
 	if w.routeAdvertisements == nil {
 		return slices.Clip(w.frr)
 	}
-	return append(slices.Clip(w.frr), w.routeAdvertisements)
+	return append(slices.Clip(w.frr), w.routeAdvertisements, w.frrDaemons)
 }
 
 // smallPages lists objects in small pages: until they are trimmed, each may have more than a megabyte.
@@ -104,10 +118,10 @@ type smallPages[L runtime.Object] struct {
 	limit int64
 }
 
-// statesPerPage, sessionsPerPage and configurationsPerPage are the numbers of FRRNodeStates, BGPSessionStates and
-// FRRConfigurations in a page. FRRNodeStates that nobody forged are large, too: each has the whole configuration of its
-// FRR.
-const statesPerPage, sessionsPerPage, configurationsPerPage = 16, 64, 16
+// statesPerPage, sessionsPerPage, configurationsPerPage and podsPerPage are the numbers of FRRNodeStates,
+// BGPSessionStates, FRRConfigurations and Pods in a page. FRRNodeStates that nobody forged are large, too: each has the
+// whole configuration of its FRR.
+const statesPerPage, sessionsPerPage, configurationsPerPage, podsPerPage = 16, 64, 16, 64
 
 func (p smallPages[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
 	o.Limit = p.limit
@@ -176,13 +190,23 @@ func (w *Watch) frrState() (missing, unread string) {
 	return "", ""
 }
 
+// frrDaemonsUnread returns why the Pods of frr-k8s are not known, empty if they are.
+func (w *Watch) frrDaemonsUnread() string {
+	if w.frrDaemons.hasSynced() {
+		return ""
+	}
+	return "the Pods of frr-k8s have not been read, so what it reports of the node may be out of date " +
+		"(dist/manifests/components/frr-k8s grants that)" + frr.Bounded(w.frrDaemons.refused())
+}
+
 // frrChanged makes the controller decide again after a kind of frr-k8s appeared, was read, or vanished.
 func (f *Facts) frrChanged() {
 	f.mu.Lock()
 	missing, unread := f.frr.state()
-	relevant := f.bgp.read == nil || f.bgp.frrState != missing+unread
+	state := missing + unread + f.frr.daemonsUnread()
+	relevant := f.bgp.read == nil || f.bgp.frrState != state
 	if relevant {
-		f.bgp.frrState = missing + unread
+		f.bgp.frrState = state
 		f.invalidate()
 	}
 	f.mu.Unlock()
@@ -248,6 +272,10 @@ func (f *Facts) setFRRSession(old, now *frr.SessionState) {
 	})
 }
 
+func (f *Facts) setFRRPod(old, now *corev1.Pod) {
+	f.replaceFact(func() bool { return f.frr.daemons.Set(old, now) })
+}
+
 func (f *Facts) setFRRSecret(old, now *corev1.Secret) {
 	f.replaceFact(func() bool {
 		name := cmp.Or(now, old).Name
@@ -305,7 +333,8 @@ func (f *Facts) readFRR() *world.FRR {
 		return nil
 	}
 	out := &world.FRR{Namespace: f.frr.namespace, Nodes: map[string]*world.FRRNode{},
-		Passwords: maps.Clone(f.frr.passwords), Refused: f.frr.refused, Sessions: map[string]map[string]string{}}
+		Passwords: maps.Clone(f.frr.passwords), Refused: f.frr.refused, Sessions: map[string]map[string]string{},
+		Stopped: map[string]string{}}
 	out.Missing, out.Unread = f.frr.state()
 	_, nodes := f.objects()
 	for _, name := range sortedKeys(f.frr.configurations) {
@@ -321,8 +350,12 @@ func (f *Facts) readFRR() *world.FRR {
 		}
 	}
 	out.Selecting = frr.Selecting(slices.Collect(maps.Values(f.frr.routeAdvertisements)), peers)
+	unread := f.frr.daemonsUnread()
 	for name := range f.nodes { // what is reported of others has no effect
 		frr.AddReports(out, name, f.frr.nodes[name], f.frr.sessions[name])
+		if why := cmp.Or(unread, f.frr.daemons.Stopped(f.frr.namespace, name)); why != "" {
+			out.Stopped[name] = why
+		}
 	}
 	return out
 }

@@ -80,11 +80,12 @@ func TestHugeNodeStatesAreNotKept(t *testing.T) {
 	}
 }
 
-// What is reported of a node that does not exist has no effect, sessions count for the node that they name now, and a
-// node with too many is unknown.
+// What is reported of a node that does not exist has no effect, nor while FRR does not run there. Sessions count for
+// the node that they name now, and a node with too many is unknown.
 func TestReportsOfFRR(t *testing.T) {
 	f, _ := counted()
 	f.frr = frrFacts{namespace: "frr", state: func() (string, string) { return "", "" },
+		daemons: frr.Daemons{}, daemonsUnread: func() string { return "" },
 		nodes: map[string]*world.FRRNode{}, sessions: map[string]frr.Sessions{}}
 	peer := &world.Peer{Name: "tor", FRRK8s: true, Nodes: []string{"n1", "n2"}}
 	session := func(name, node, vrf string) *frr.SessionState {
@@ -93,6 +94,7 @@ func TestReportsOfFRR(t *testing.T) {
 	}
 	for _, name := range []string{"n1", "n2"} {
 		f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		f.setFRRPod(nil, frrPod("frr-"+name, name, true))
 	}
 	for _, name := range []string{"n1", "n2", "invented"} {
 		f.setFRRNode(nil, &frr.NodeState{ObjectMeta: metav1.ObjectMeta{Name: name}, Running: frrapi.Running{}})
@@ -111,6 +113,18 @@ func TestReportsOfFRR(t *testing.T) {
 		}
 	}
 	check("both", map[string]bool{"n1": true, "n2": true})
+	f.frr.daemonsUnread = func() string { return "the Pods are not known" }
+	check("Pods that are not known", nil)
+	if w := snapshot(f); !w.FRR.Available() {
+		t.Error("nothing is written while Pods are not known")
+	}
+	f.frr.daemonsUnread = func() string { return "" }
+	f.setFRRPod(frrPod("frr-n1", "n1", true), frrPod("frr-n1", "n1", false))
+	check("FRR does not run", map[string]bool{"n2": true})
+	f.setFRRPod(frrPod("frr-n1", "n1", false), nil)
+	check("no Pod", map[string]bool{"n2": true})
+	f.setFRRPod(nil, frrPod("new", "n1", true))
+	check("another Pod", map[string]bool{"n1": true, "n2": true})
 	f.setFRRSession(session("n1", "n1", ""), session("n1", "n1", "red"))
 	check("another VRF", map[string]bool{"n2": true})
 	f.setFRRSession(session("n1", "n1", "red"), session("n1", "n2", ""))
@@ -123,4 +137,13 @@ func TestReportsOfFRR(t *testing.T) {
 	if w := snapshot(f); !strings.Contains(w.FRR.Nodes["n2"].Unread, "257 BGPSessionStates") {
 		t.Errorf("unread: %q", w.FRR.Nodes["n2"].Unread)
 	}
+}
+
+// frrPod returns a Pod of frr-k8s' DaemonSet.
+func frrPod(name, node string, ready bool) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "frr", Name: name,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "frr-k8s", Controller: &controller}}},
+		Spec:   corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "frr"}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "frr", Ready: ready}}}}
 }

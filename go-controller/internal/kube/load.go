@@ -114,6 +114,11 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	if err := cmp.Or(g.Wait(), l.missingError()); err != nil {
 		return nil, err
 	}
+	if namespace := l.out.FRRNamespace(); namespace != "" && !slices.Contains(objects.OVNNamespaces(), namespace) {
+		if err := list(ctx, l, "pods", core.CoreV1().Pods(namespace).List, &l.out.Pods); err != nil {
+			return nil, err
+		}
+	}
 	if l.out.Leader != nil { // The controller is in one of the namespaces.
 		l.out.Unread = slices.DeleteFunc(l.out.Unread, func(r string) bool { return r == objects.LeaderLease })
 	}

@@ -32,6 +32,8 @@ type Watch struct {
 	frr []*discovered
 	// routeAdvertisements are OVN-Kubernetes' kind, if frr-k8s is used. Only a finding depends on it.
 	routeAdvertisements *discovered
+	// frrDaemons are the Pods of frr-k8s, if it is used. Only statuses depend on them.
+	frrDaemons *discovered
 	// claims and addresses are Cluster API's kinds; nil if they are not read.
 	claims, addresses *discovered
 	// egress are OVN-Kubernetes' EgressServices and EgressIPs; nil if they are not read.

@@ -22,6 +22,8 @@ type FRR struct {
 	// Nodes are the reports of the nodes, and Sessions the states of their sessions by node and frrapi.SessionID.
 	Nodes    map[string]*FRRNode
 	Sessions map[string]map[string]string
+	// Stopped are why reports of nodes may be out of date, by node: frr-k8s does not run there, or not as a whole.
+	Stopped map[string]string
 	// Passwords are the passwords in the Secrets that BGP sessions may use, empty ones included. A Secret without the key
 	// is absent.
 	Passwords map[string]string
@@ -123,6 +125,8 @@ func (f *FRR) session(node *Node, p *Peer) PeerSession {
 	switch {
 	case node.Unreachable:
 		s.Unknown, s.Problem = true, "the node's kubelet no longer reports, so what frr-k8s reports of it has expired"
+	case f.Stopped[node.Name] != "":
+		s.Unknown, s.Problem = true, f.Stopped[node.Name]
 	case report == nil:
 		s.Unknown, s.Problem = true, "frr-k8s reports nothing of the node (FRRNodeState): does it run there?"
 	case report.Unread != "":

@@ -214,8 +214,8 @@ func (fb *fabric) refuseForeign(t *testing.T) {
 	}
 }
 
-// announced waits until Services are announced by what frr-k8s reports, and no longer once it reports the last session
-// with the router as lost.
+// announced waits until Services are announced by what frr-k8s reports, no longer once it reports the last session with
+// the router as lost, and not known to be while the Pod with FRR is not ready.
 func (fb *fabric) announced(t *testing.T) {
 	t.Helper()
 	is := func(status string) func() bool {
@@ -235,6 +235,14 @@ func (fb *fabric) announced(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the Service announced again", is("True"))
+	if err := fb.SetFRRReady(t.Context(), n.Name, false); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the Service without FRR not known to be announced", is("Unknown"))
+	if err := fb.SetFRRReady(t.Context(), n.Name, true); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the Service announced with FRR", is("True"))
 	fb.awaitHops(t, moving, n.Addr.String())
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/test/scenario/apiserver"
@@ -48,6 +50,10 @@ func frrCommands() []command {
 			func(c *cluster, args []string) ([]string, error) {
 				return nil, c.reportFRR(args[0], args[1], args[2:])
 			}},
+		{"frr-pod", "NODE ready | removed | mirror | CONTAINER REASON",
+			"the Pod of frr-k8s on a node: ready, removed, or with a container that waits for a reason; or a mirror Pod of " +
+				"the node's kubelet with the same containers",
+			func(c *cluster, args []string) ([]string, error) { return nil, c.setFRRPod(args[0], args[1:]) }},
 		{"frr-raw", "NODE TEXT -> TEXT", "replace text in what the node runs, as rawConfig of others does",
 			func(c *cluster, args []string) ([]string, error) {
 				before, after, _ := strings.Cut(strings.Join(args[1:], " "), " -> ")
@@ -79,6 +85,36 @@ func frrCommands() []command {
 	}
 }
 
+// setFRRPod replaces the Pod of frr-k8s on a node. A mirror Pod belongs to its node, and is in addition.
+func (c *cluster) setFRRPod(node string, is []string) error {
+	name, owner, frr, status := "frr-k8s-"+node, "apiVersion: apps/v1, kind: DaemonSet", "{}", "{}"
+	switch is[0] {
+	case "mirror":
+		name, owner = "mirror-"+node, "apiVersion: v1, kind: Node"
+	case "frr":
+		frr = "{waiting: {reason: " + is[1] + "}}"
+	case "frr-status":
+		status = "{waiting: {reason: " + is[1] + "}}"
+	}
+	if is[0] == "removed" {
+		client, name, err := c.split("pod/" + frrNamespace + "/" + name)
+		if err != nil {
+			return err
+		}
+		return client.Delete(c.t.Context(), name, metav1.DeleteOptions{})
+	}
+	return c.applyManifest(fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: %s, name: %s, ownerReferences: [{%s, name: %s, uid: "1", controller: true}]}
+spec: {nodeName: %s, containers: [{name: controller}, {name: frr}, {name: frr-status}]}
+status:
+  containerStatuses:
+  - {name: frr, ready: %t, state: %s, restartCount: 0, image: "", imageID: ""}
+  - {name: frr-status, ready: %t, state: %s, restartCount: 0, image: "", imageID: ""}
+`, frrNamespace, name, owner, node, node, frr == "{}", frr, status == "{}", status))
+}
+
 func (c *cluster) reportFRR(node, session string, prefixes []string) error {
 	var config strings.Builder
 	for i, p := range prefixes {
@@ -97,7 +133,14 @@ func (c *cluster) reportFRR(node, session string, prefixes []string) error {
 		"bgpsessionstate/" + frrNamespace + "/" + node: fmt.Sprintf(
 			`{"status": {"node": %q, "peer": "10.50.0.1", "bgpStatus": %q}}`, node, session),
 	}
-	err := c.applyManifest(fmt.Sprintf(`
+	_, err := c.get("pod/" + frrNamespace + "/frr-k8s-" + node)
+	if errors.IsNotFound(err) {
+		err = c.setFRRPod(node, []string{"ready"})
+	}
+	if err != nil {
+		return err
+	}
+	err = c.applyManifest(fmt.Sprintf(`
 {apiVersion: frrk8s.metallb.io/v1beta1, kind: FRRNodeState, metadata: {name: %s}}
 ---
 {apiVersion: frrk8s.metallb.io/v1beta1, kind: BGPSessionState, metadata: {namespace: %s, name: %[1]s}}

@@ -20,10 +20,14 @@ func (o *Objects) UsesFRR() bool {
 	return len(o.FRRNodes) > 0 || slices.ContainsFunc(o.Peers, byFRR)
 }
 
-// frrNamespace returns the namespace of frr-k8s, empty if it is not known: that of the FRRConfigurations.
-func (o *Objects) frrNamespace() string {
+// FRRNamespace returns the namespace of frr-k8s, empty if it is not known: that of the FRRConfigurations,
+// or of BGPSessionStates.
+func (o *Objects) FRRNamespace() string {
 	if n := len(o.FRRConfigurations); n > 0 {
 		return o.FRRConfigurations[n-1].Namespace
+	}
+	if n := len(o.FRRSessions); n > 0 {
+		return o.FRRSessions[n-1].Namespace
 	}
 	return ""
 }
@@ -35,7 +39,7 @@ func (o *Objects) frr() *world.FRR {
 		return nil
 	}
 	out := &world.FRR{Nodes: map[string]*world.FRRNode{}, Sessions: map[string]map[string]string{},
-		Passwords: map[string]string{}, Refused: map[string]string{}}
+		Passwords: map[string]string{}, Refused: map[string]string{}, Stopped: map[string]string{}}
 	for _, p := range o.Peers {
 		if p.Spec.Backend != v1alpha1.BackendFRRK8s {
 			continue
@@ -59,7 +63,7 @@ func (o *Objects) frr() *world.FRR {
 			out.Unread = "you may not list " + resource
 		}
 	}
-	out.Namespace = o.frrNamespace()
+	out.Namespace = o.FRRNamespace()
 	for _, c := range o.FRRConfigurations {
 		out.Configurations = append(out.Configurations, frr.Read(c, o.Nodes))
 		for _, r := range c.Spec.BGP.Routers {
@@ -84,7 +88,7 @@ func (o *Objects) addFRRReports(out *world.FRR) {
 	for _, s := range o.FRRSessions {
 		trimmed := *s
 		is := frr.TrimmedSession(&trimmed).Status
-		if out.Namespace = s.Namespace; is.VRF != "" {
+		if is.VRF != "" {
 			continue
 		}
 		if sessions[is.Node] == nil {
@@ -92,7 +96,19 @@ func (o *Objects) addFRRReports(out *world.FRR) {
 		}
 		sessions[is.Node][s.Name] = is
 	}
+	daemons := frr.Daemons{}
+	for _, pod := range o.Pods {
+		if pod.Namespace == out.Namespace {
+			daemons.Set(nil, pod)
+		}
+	}
 	for _, n := range o.Nodes {
 		frr.AddReports(out, n.Name, states[n.Name], sessions[n.Name])
+		if len(daemons) == 0 { // the user may not read them, or they are not among the manifests
+			continue
+		}
+		if why := daemons.Stopped(out.Namespace, n.Name); why != "" {
+			out.Stopped[n.Name] = why
+		}
 	}
 }

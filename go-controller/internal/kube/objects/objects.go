@@ -38,7 +38,7 @@ type Objects struct {
 	// Leader is the Lease of the leading controller; nil if there is none, or if controllers run without leader
 	// election.
 	Leader *coordinationv1.Lease
-	// Pods are those of OVN-Kubernetes.
+	// Pods are those of OVN-Kubernetes, and of frr-k8s.
 	Pods []*corev1.Pod
 	// Policies are the NetworkPolicies of the namespaces of Services that are explained; nil if they were not read.
 	Policies []*networkingv1.NetworkPolicy

@@ -250,7 +250,7 @@ func (o *Objects) addBGP(w *world.Snapshot) {
 	for _, p := range o.Peers {
 		of := related
 		if p.Spec.Backend == v1alpha1.BackendFRRK8s && o.lacksSecret(p) {
-			of.FRR = &world.FRR{Namespace: o.frrNamespace()}
+			of.FRR = &world.FRR{Namespace: o.FRRNamespace()}
 		}
 		w.Peers = append(w.Peers, convert.Peer(o.withoutSecret(p), of))
 	}
@@ -306,7 +306,7 @@ func (o *Objects) lacksSecret(p *v1alpha1.BGPPeer) bool {
 func (o *Objects) PasswordOf(p *v1alpha1.BGPPeer) string {
 	namespace := v1alpha1.PasswordsNamespace
 	if p.Spec.Backend == v1alpha1.BackendFRRK8s {
-		namespace = o.frrNamespace()
+		namespace = o.FRRNamespace()
 	}
 	if p.Spec.PasswordSecret == nil || namespace == "" {
 		return ""
@@ -316,5 +316,5 @@ func (o *Objects) PasswordOf(p *v1alpha1.BGPPeer) string {
 
 // passwordNamespaces returns the namespaces whose Secrets have passwords.
 func (o *Objects) passwordNamespaces() []string {
-	return []string{v1alpha1.PasswordsNamespace, o.frrNamespace()}
+	return []string{v1alpha1.PasswordsNamespace, o.FRRNamespace()}
 }

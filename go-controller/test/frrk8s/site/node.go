@@ -131,15 +131,53 @@ func (s *Site) program(dir, name string, args ...string) proc.Spec {
 		Args: append([]string{filepath.Join(s.Root, "contrib/frr-k8s.sh"), name}, args...)}
 }
 
-// addPod adds the Pod of frr-k8s' DaemonSet on a node. It owns the BGPSessionStates of the node, and without it the
-// FRRNodeState is deleted.
+// addPod adds the Pod of frr-k8s' DaemonSet on a node, with the containers that matter, and reports it as ready. It
+// owns the BGPSessionStates of the node, and without it the FRRNodeState is deleted. No controller of DaemonSets runs.
 func (s *Site) addPod(ctx context.Context, node string) error {
-	return s.Plane.Apply(ctx, fmt.Sprintf(`
+	if err := s.Plane.Apply(ctx, fmt.Sprintf(`
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {namespace: %s, name: frr-k8s}
+spec:
+  selector: {matchLabels: {app.kubernetes.io/component: frr-k8s}}
+  template:
+    metadata: {labels: {app.kubernetes.io/component: frr-k8s}}
+    spec: {containers: [{name: controller, image: frr-k8s}]}
+`, Namespace)); err != nil {
+		return err
+	}
+	owner, err := s.Plane.Get(ctx, "daemonsets.apps", Namespace, "frr-k8s", "{.metadata.uid}")
+	if err != nil {
+		return err
+	}
+	if err := s.Plane.Apply(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata: {namespace: %s, name: %s, labels: {app.kubernetes.io/component: frr-k8s}}
-spec: {nodeName: %s, containers: [{name: controller, image: frr-k8s}]}
-`, Namespace, podName(node), node))
+metadata:
+  namespace: %s
+  name: %s
+  labels: {app.kubernetes.io/component: frr-k8s}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: frr-k8s, uid: %s, controller: true}]
+spec:
+  nodeName: %s
+  containers:
+  - {name: controller, image: frr-k8s}
+  - {name: frr, image: frr}
+  - {name: frr-status, image: frr-k8s}
+`, Namespace, podName(node), owner, node)); err != nil {
+		return err
+	}
+	return s.SetFRRReady(ctx, node, true)
+}
+
+// SetFRRReady sets whether the Pod on a node reports the container with FRR as ready, as its kubelet does.
+func (s *Site) SetFRRReady(ctx context.Context, node string, ready bool) error {
+	const status = `{"status": {"containerStatuses": [
+		{"name": "frr", "ready": %t, "restartCount": 0, "image": "frr", "imageID": "frr"},
+		{"name": "frr-status", "ready": true, "restartCount": 0, "image": "frr-k8s", "imageID": "frr-k8s"}]}}`
+	_, err := s.Plane.Kubectl(ctx, "-n", Namespace, "patch", "pod", podName(node), "--subresource=status", "--type=merge",
+		"-p", fmt.Sprintf(status, ready))
+	return err
 }
 
 func podName(node string) string { return "frr-k8s-" + node }
