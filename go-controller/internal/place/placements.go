@@ -16,7 +16,7 @@ import (
 // Placements has the placement of each address of each Service.
 type Placements struct {
 	// Services has an entry for each Service with an address. Its placements are in the order of the addresses.
-	Services map[world.Key][]Placement
+	Services    map[world.Key][]Placement
 	vipsByShard map[shardFamily]vips
 	layout      *Layout
 }
