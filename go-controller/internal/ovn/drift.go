@@ -99,7 +99,7 @@ func (d *drift) OnUpdate(_ string, before, m model.Model) {
 	case *nbdb.LogicalRouterPort:
 		d.inputsChanged(isTopologyPort(row))
 	case *nbdb.AddressSet:
-		if !lowered(before, row) {
+		if raised(before, row) {
 			return
 		}
 	case *nbdb.LogicalRouter:

@@ -49,6 +49,8 @@ func TestDriftIsReported(t *testing.T) {
 		{"remove", "logical_router", "slbnode-n1", "options", "lb_force_snat_ip"},
 		{"remove", "load_balancer", "slbnode-n3-tcp", "options", "skip_snat"},
 		{"clear", "load_balancer", "slbnode-n3-tcp", "selection_fields"},
+		{"clear", "address_set", "slb_backends_n3_ip4", "addresses"},
+		{"destroy", "address_set", "slb_backends_n3_ip4"},
 		{"lsp-del", "join-slb-lan-0"},
 		{"ha-chassis-group-remove-chassis", "slb-lan-0", "c1"},
 		{"remove", "nb_global", ".", "options", "bfd-min-rx"},

@@ -112,7 +112,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 		`ip4.dst == 10.50.1.2 && tcp && tcp.dst == 80 .*ct_lb_mark\(backends=240.1.1.0:8080,240.1.1.0:8080,240.1.3.0:8080; hash_fields="ip_dst,ip_src,tcp_dst,tcp_src"`,
 		`ip6.dst == fd00:50::1:1 && udp && udp.dst == 53 .*ct_lb_mark\(backends=\[fd3e:5b1c:1::1:0\]:8053`,
 		`ip6.dst == fd00:50::1:2 && tcp && tcp.dst == 80.*reject`,
-		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("k8s-n3"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
+		`lr_in_policy .*priority=700 .*match=\(is_chassis_resident\("k8s-n3"\) && inport == "rtos-n3" && \(sctp.src == \{99\} \|\| tcp.src == \{8080\} \|\| udp.src == \{8053\}\) && ip4.src == \$slb_backends_n3_ip4 && ip4.dst != \{.*\}\), action=\(reg0 = 100.64.254.251;`,
 		`lr_in_policy .*priority=700 .*match=\(inport == "rtoj-ovn_cluster_router" && ip6.src == fd3e:5b1c::/ffff:ffff::ffff\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fffe;`,
 		`ip4.dst == 10.50.1.3 && sctp && sctp.dst == 99 .*ct_lb_mark\(backends=240.1.1.0:99,240.1.3.0:99; hash_fields="ip_dst,ip_src,sctp_dst,sctp_src"`,
 		`ip6.dst == fd00:50::1:3 && sctp && sctp.dst == 99.*reject`,

@@ -179,9 +179,11 @@ func (d *Dataplane) restoreRevision(b *batch) error {
 	return nil
 }
 
-// lowered reports whether an update of a row took its number back. Each of our transactions raises it.
-func lowered(before model.Model, after *nbdb.AddressSet) bool {
+// raised reports whether an update of a row raised the number of the last transaction and changed nothing else, as each
+// of our transactions does.
+func raised(before model.Model, after *nbdb.AddressSet) bool {
 	old, ok := before.(*nbdb.AddressSet)
-	return !ok || !maps.Equal(old.ExternalIDs, after.ExternalIDs) || old.Name != after.Name ||
-		rows.ParseRevision(after.Addresses) <= rows.ParseRevision(old.Addresses)
+	return ok && old.Name == rows.RevisionSet && old.Name == after.Name &&
+		maps.Equal(old.ExternalIDs, after.ExternalIDs) &&
+		rows.ParseRevision(after.Addresses) > rows.ParseRevision(old.Addresses)
 }

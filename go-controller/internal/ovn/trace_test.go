@@ -5,6 +5,7 @@ package ovn
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -99,5 +100,42 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 				t.Errorf("is forwarded, %d times through the cluster router:\n%s", visits, out)
 			}
 		})
+	}
+}
+
+// A backend's packets from its port pass the node's router, which knows whether they are replies. Those of other pods
+// of the node from the same port do not: policies of OVN-Kubernetes that name the pods' port as the inport, those for
+// external gateways in gateway mode local, would not apply to what comes back from there (ADR 7).
+func TestOnlyPacketsOfBackendsPassTheNodeRouter(t *testing.T) {
+	t.Parallel()
+	nb, sb := clusterWithNorthd(t)
+	nb.nbctl(t, "ls-add", "n3", "--", "lsp-add", "n3", "k8s-n3",
+		"--", "--policy=src-ip", "lr-route-add", "ovn_cluster_router", "10.244.1.0/24", "100.64.0.4",
+		"--", "--policy=src-ip", "lr-route-add", "ovn_cluster_router", "fd00:10:244:2::/64", "fd98::4")
+	d, _ := dial(t, nb)
+	configure(t, d, topology(1))
+	route := func(src string) string {
+		family, dst := "ip4", "192.0.2.1"
+		if strings.Contains(src, ":") {
+			family, dst = "ip6", "2001:db8::1"
+		}
+		return sb.trace(t, "ovn_cluster_router", fmt.Sprintf(`inport == "rtos-n3" && eth.dst == %s && %s.src == %s && `+
+			"%s.dst == %s && ip.ttl == 64 && tcp.src == 8080 && tcp.dst == 40000",
+			nb.mac(t, "rtos-n3"), family, src, family, dst))
+	}
+	selected := regexp.MustCompile(`lr_in_policy \(.*inport == "rtos-n3" .*, priority 700,`)
+	for _, step := range [][]string{
+		{"10.244.1.10", "fd00:10:244:2::10"},
+		{"10.244.1.11", "fd00:10:244:2::10", "fd00:10:244:2::11"},
+	} {
+		apply(t, d, service(1, 1, step...))
+		nb.sync(t)
+		for _, src := range []string{"10.244.1.10", "10.244.1.11", "fd00:10:244:2::10", "fd00:10:244:2::11"} {
+			out := route(src)
+			passes := selected.MatchString(out)
+			if passes != slices.Contains(step, src) {
+				t.Errorf("backends %v: packets of %s pass the node's router: %t\n%s", step, src, passes, out)
+			}
+		}
 	}
 }

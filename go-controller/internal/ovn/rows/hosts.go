@@ -71,7 +71,7 @@ func (b *Builder) hostRows(n *node, balancers []Row) []Row {
 	out := balancers
 	for _, h := range n.Hosts {
 		f := world.FamilyOf(h.Addr)
-		ports := backendPorts(balancers, func(a netip.Addr) bool { return a == h.Addr })
+		ports, _ := backendsOf(balancers, func(a netip.Addr) bool { return a == h.Addr })
 		own, subnets := byFamily(n.join, f), byFamily(n.subnets, f)
 		if len(ports) == 0 || len(own) == 0 || len(subnets) == 0 {
 			continue

@@ -166,7 +166,10 @@ func (b *Builder) NodeRows(name string, backends []ShardBackend, known func(id s
 			continue
 		}
 		out = append(out, b.nodeRoutes(n, join, own[0].Addr())...)
-		if ports := backendPorts(pods, func(a netip.Addr) bool { return world.FamilyOf(a) == f }); len(ports) > 0 {
+		if ports, addrs := backendsOf(pods, inFamily(f)); len(ports) > 0 {
+			out = append(out, n.row(AddressSet, map[string]any{
+				"name": backendSet(n.Name, f), "addresses": addrs,
+			}, f.String()))
 			out = append(out, b.nodePolicies(n, f, ports, own[0].Addr())...)
 		}
 	}
@@ -197,8 +200,15 @@ func (b *Builder) nodeRoutes(n *node, join netip.Prefix, own netip.Addr) []Row {
 	return out
 }
 
-// nodePolicies returns the policies of the cluster router that send packets which leave the node's pods from these
-// ports to the node's router, at its own address on the join network.
+// backendSet returns the name of the Address_Set with the addresses of a node's backends of a family. Names of sets
+// have no hyphens (ovn-nb(5), Address_Set), names of nodes no underscores, so each node has its own.
+func backendSet(node string, f world.Family) string {
+	return fmt.Sprintf("slb_backends_%s_ip%d", strings.ReplaceAll(node, "-", "_"), f)
+}
+
+// nodePolicies returns the policies of the cluster router that send packets which leave the node's backends from these
+// ports to the node's router, at its own address on the join network. Those of other pods would not be routed as if our
+// router did not exist: the policies for external gateways name the switch of the pods as the inport (ADR 7).
 func (b *Builder) nodePolicies(n *node, f world.Family, ports map[Port]bool, own netip.Addr) (out []Row) {
 	policy := func(priority int, match string, hop netip.Addr, parts ...string) {
 		out = append(out, n.row(Policy, map[string]any{
@@ -209,11 +219,11 @@ func (b *Builder) nodePolicies(n *node, f world.Family, ports map[Port]bool, own
 	// node's router. Only the node's own chassis has flows for this policy. It is identified by the node's management
 	// port, which is resident long before this row is written. OVN 23.03 can miss that a port becomes resident later,
 	// as the port of our router does, and then has no flow until it recomputes everything.
-	leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d",
-		ManagementPortPrefix+n.Name, PodPortPrefix+n.Name, portMatch(ports, "src"), f)
+	leaving := fmt.Sprintf("is_chassis_resident(%q) && inport == %q && (%s) && ip%d.src == $%s",
+		ManagementPortPrefix+n.Name, PodPortPrefix+n.Name, portMatch(ports, "src"), f, backendSet(n.Name, f))
 	internal := strings.Join(texts(b.internalSubnets(f)), ", ")
 	if b.zone == nil {
-		policy(policyPriority, fmt.Sprintf("%s.dst != {%s}", leaving, internal), own, f.String())
+		policy(policyPriority, fmt.Sprintf("%s && ip%d.dst != {%s}", leaving, f, internal), own, f.String())
 	} else {
 		// Three networks in one inequality would expand to so many flows that ovn-controller stops answering BFD.
 		out = append(out, n.row(Policy, map[string]any{
@@ -224,7 +234,8 @@ func (b *Builder) nodePolicies(n *node, f world.Family, ports map[Port]bool, own
 	}
 	// A client may be hidden behind the node's own address, namely a pod on the node that connects to a VIP.
 	for _, a := range byFamily(n.externalIPs, f) {
-		policy(nodeIPPriority, leaving+".dst == "+a.Addr().String(), own, "own", a.Addr().String())
+		match := fmt.Sprintf("%s && ip%d.dst == %s", leaving, f, a.Addr())
+		policy(nodeIPPriority, match, own, "own", a.Addr().String())
 		for _, subnet := range byFamily(n.subnets, f) {
 			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s", ClusterRouterPort, f, subnet, f, a.Addr())
 			policy(nodeIPPriority, match, nth(subnet, managementHost), "home", a.Addr().String(), subnet.String())
@@ -319,19 +330,25 @@ func mergeMissing(vips, known map[string]string) {
 	}
 }
 
-// backendPorts returns the ports of the load balancers' backends whose addresses satisfy meant.
-func backendPorts(balancers []Row, meant func(netip.Addr) bool) map[Port]bool {
-	ports := map[Port]bool{}
+func inFamily(f world.Family) func(netip.Addr) bool {
+	return func(a netip.Addr) bool { return world.FamilyOf(a) == f }
+}
+
+// backendsOf returns the ports of the load balancers' backends whose addresses satisfy meant, and these addresses.
+func backendsOf(balancers []Row, meant func(netip.Addr) bool) (ports map[Port]bool, addrs []string) {
+	ports = map[Port]bool{}
+	distinct := map[string]bool{}
 	for _, row := range balancers {
 		vips, _ := row.Columns["vips"].(map[string]string)
 		proto, _ := row.Columns["protocol"].(*string)
 		for _, of := range vips {
 			if a, err := netip.ParseAddrPort(of); err == nil && meant(a.Addr()) {
 				ports[Port{world.Protocol(strings.ToUpper(*proto)), a.Port()}] = true
+				distinct[a.Addr().String()] = true
 			}
 		}
 	}
-	return ports
+	return ports, slices.Sorted(maps.Keys(distinct))
 }
 
 // portMatch returns a match for packets with one of the ports on a side, src or dst.
