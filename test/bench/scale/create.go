@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -93,8 +94,8 @@ func (s *site) createOne(ctx context.Context, i int) (time.Duration, error) {
 		return 0, err
 	}
 	defer w.Stop()
-	slices := s.client.DiscoveryV1().EndpointSlices(namespace)
-	if _, err := slices.Create(ctx, s.slice(i), metav1.CreateOptions{}); err != nil {
+	endpoints := s.client.DiscoveryV1().EndpointSlices(namespace)
+	if _, err := endpoints.Create(ctx, s.slice(i), metav1.CreateOptions{}); err != nil {
 		return 0, err
 	}
 	began := time.Now()
@@ -109,20 +110,43 @@ func (s *site) createOne(ctx context.Context, i int) (time.Duration, error) {
 	return 0, errors.Join(ctx.Err(), fmt.Errorf("the watch of %s ended", serviceName(i)))
 }
 
+// addressed waits until the status of each Service has an address. When many are created at once, the first zone may
+// report after all plans are there, so that the controller writes no status for longer than Settle waits.
+func (s *site) addressed(ctx context.Context) error {
+	return poll(ctx, func() (bool, error) {
+		list, err := s.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(list.Items, func(svc corev1.Service) bool {
+			return len(svc.Status.LoadBalancer.Ingress) == 0
+		}), nil
+	})
+}
+
 // eventsWritten waits until the controller has written the Events of what it did: it writes 250 a second, so that those
 // of the first Services take much longer than their addresses.
 func (s *site) eventsWritten(ctx context.Context) error {
+	last := -1.0
+	return poll(ctx, func() (bool, error) {
+		writes, err := s.writes(ctx)
+		done := writes["events"] == last
+		last = writes["events"]
+		return done, err
+	})
+}
+
+// poll calls done every quietPeriod until it returns true or an error.
+func poll(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(quietPeriod)
 	defer tick.Stop()
-	for last := -1.0; ; {
-		writes, err := s.writes(ctx)
-		if err != nil || writes["events"] == last {
+	for {
+		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		last = writes["events"]
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until Events are written, %.0f so far: %w", last, ctx.Err())
+			return ctx.Err()
 		case <-tick.C:
 		}
 	}

@@ -226,11 +226,17 @@ func (s *site) fillZones(ctx context.Context, gateway, worker *zone) (err error)
 	if err := s.start(ctx, "fill"); err != nil {
 		return err
 	}
-	if err := s.running.Settle(ctx); err != nil {
+	last := began
+	if err := poll(ctx, func() (bool, error) { // not earlier than the first row is written
+		last, err = quiet(ctx, gateway.dir)
+		return last.After(began), err
+	}); err != nil {
 		return err
 	}
-	last, err := quiet(ctx, gateway.dir)
-	if err != nil {
+	if err := s.addressed(ctx); err != nil {
+		return fmt.Errorf("wait until each Service has an address (log %s): %w", s.running.Log(), err)
+	}
+	if err := s.running.Settle(ctx); err != nil {
 		return err
 	}
 	f := s.result.Zones
