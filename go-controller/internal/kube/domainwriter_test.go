@@ -5,7 +5,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,33 +15,12 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
-// domainStore has one L2Domain and counts the writes to it.
-type domainStore struct {
-	mu     sync.Mutex
-	domain *v1alpha1.L2Domain
-	writes int
-}
-
-func (s *domainStore) UpdateStatus(_ context.Context, o *v1alpha1.L2Domain,
-	_ metav1.UpdateOptions) (*v1alpha1.L2Domain, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.domain = o
-	s.writes++
-	return o, nil
-}
-
-func (s *domainStore) read(string) (*v1alpha1.L2Domain, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.domain, true
-}
-
 // All nodes watch L2Domains, whose statuses have counts of what tenants create and texts of what nodes report. Another
 // order of gateways is written at once all the same: zones apply it.
 func TestDomainsAreWrittenSeldomForCountsAndTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &domainStore{domain: &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		s := &objectStore[*v1alpha1.L2Domain]{
+			object: &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 		w := NewDomainWriter(s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -58,10 +36,8 @@ func TestDomainsAreWrittenSeldomForCountsAndTexts(t *testing.T) {
 			set(i, fmt.Sprint("fault ", i), "n1", "n2")
 			<-time.After(time.Second)
 		}
-		s.mu.Lock()
-		writes := s.writes
-		s.mu.Unlock()
-		if most := statusBurst + int(minutes*time.Minute/statusPause) + 1; writes > most {
+		writes, most := s.count(), statusBurst+int(minutes*time.Minute/statusPause)+1
+		if writes > most {
 			t.Errorf("%d writes in %d minutes, want at most %d", writes, minutes, most)
 		}
 		set(0, "", "n2", "n1")

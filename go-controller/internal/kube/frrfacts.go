@@ -119,7 +119,7 @@ type smallPages[L runtime.Object] struct {
 }
 
 // statesPerPage, sessionsPerPage, configurationsPerPage and podsPerPage are the numbers of FRRNodeStates,
-// BGPSessionStates, FRRConfigurations and Pods in a page. FRRNodeStates that nobody forged are large, too: each has the
+// BGPSessionStates, FRRConfigurations and Pods in a page. Genuine FRRNodeStates are large, too: each has the
 // whole configuration of its FRR.
 const statesPerPage, sessionsPerPage, configurationsPerPage, podsPerPage = 16, 64, 16, 64
 

@@ -24,31 +24,43 @@ func inUse(use ipam.PoolUsage) map[string]status.Merge[*v1alpha1.IPAddressPool] 
 		"lan": status.Pool(nil, use, status.Verdict{Status: metav1.ConditionTrue}, nil)}
 }
 
-// poolStore has one pool and counts the writes to it.
-type poolStore struct {
+// objectStore has one object and counts the writes to it.
+type objectStore[T any] struct {
 	mu     sync.Mutex
-	pool   *v1alpha1.IPAddressPool
+	object T
 	writes int
 }
 
-func (s *poolStore) UpdateStatus(_ context.Context, o *v1alpha1.IPAddressPool,
-	_ metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+func (s *objectStore[T]) UpdateStatus(_ context.Context, o T, _ metav1.UpdateOptions) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pool = o
+	s.object = o
 	s.writes++
 	return o, nil
 }
 
-func (s *poolStore) read(string) (*v1alpha1.IPAddressPool, bool) {
+func (s *objectStore[T]) read(string) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pool, true
+	return s.object, true
+}
+
+func (s *objectStore[T]) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
+// poolStore has pool lan.
+type poolStore = objectStore[*v1alpha1.IPAddressPool]
+
+func newPoolStore() *poolStore {
+	return &poolStore{object: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
 }
 
 func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		s := newPoolStore()
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -61,8 +73,8 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		// 3.5 s: at 0, 1, 2, 3 s, and the last value at 4 s.
-		if s.writes != 5 || s.pool.Status.AssignedIPv4 != 99 {
-			t.Errorf("%d writes, the last reports %d; want 5 and 99", s.writes, s.pool.Status.AssignedIPv4)
+		if s.writes != 5 || s.object.Status.AssignedIPv4 != 99 {
+			t.Errorf("%d writes, the last reports %d; want 5 and 99", s.writes, s.object.Status.AssignedIPv4)
 		}
 		cancel()
 		<-done
@@ -73,7 +85,7 @@ func TestWritesAreLimitedToOnePerSecondAndNewestWins(t *testing.T) {
 // is written.
 func TestPoolsAreWrittenSeldomWhileTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+		s := newPoolStore()
 		w := NewPoolWriter(s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -87,8 +99,8 @@ func TestPoolsAreWrittenSeldomWhileTheyChange(t *testing.T) {
 		<-time.After(statusPause)
 		synctest.Wait()
 		if most := statusBurst + int(minutes*time.Minute/statusPause) + 1; s.writes > most ||
-			s.pool.Status.AssignedIPv4 != changes-1 {
-			t.Errorf("%d writes, the last reports %d; want %d at most and %d", s.writes, s.pool.Status.AssignedIPv4, most,
+			s.object.Status.AssignedIPv4 != changes-1 {
+			t.Errorf("%d writes, the last reports %d; want %d at most and %d", s.writes, s.object.Status.AssignedIPv4, most,
 				changes-1)
 		}
 		cancel()
@@ -136,12 +148,12 @@ func TestStatusIsWrittenAgainWhileInformerLags(t *testing.T) {
 		w.Set(use(1))
 		synctest.Wait()
 		s.mu.Lock()
-		s.seen = s.pool
+		s.seen = s.object
 		s.mu.Unlock()
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if s.writes != 2 || s.pool.Status.AssignedIPv4 != 1 {
-			t.Errorf("%d writes, the last reports %d; want 2 and 1", s.writes, s.pool.Status.AssignedIPv4)
+		if s.writes != 2 || s.object.Status.AssignedIPv4 != 1 {
+			t.Errorf("%d writes, the last reports %d; want 2 and 1", s.writes, s.object.Status.AssignedIPv4)
 		}
 		cancel()
 		<-done
@@ -167,7 +179,7 @@ func (n *notFound) UpdateStatus(
 // An API server that temporarily does not know the kind returns the same error as for a missing object.
 func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &notFound{poolStore: poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}
+		s := &notFound{poolStore: poolStore{object: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}
 		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -185,7 +197,7 @@ func TestNotFoundIsRetriedWhileObjectExists(t *testing.T) {
 
 // What is queued when the context ends is not even compared.
 func TestObjectWriterStopsOnContextCancel(t *testing.T) {
-	s := &poolStore{pool: &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}
+	s := newPoolStore()
 	w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
 	w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,7 +242,7 @@ func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {
 		w.Set(want)
 		<-time.After(sendTimeout + time.Millisecond)
 		synctest.Wait()
-		if s.writes != 1 || s.pool.Name != "wan" {
+		if s.writes != 1 || s.object.Name != "wan" {
 			t.Errorf("%d writes", s.writes)
 		}
 		cancel()
