@@ -139,3 +139,43 @@ func TestOnlyPacketsOfBackendsPassTheNodeRouter(t *testing.T) {
 		}
 	}
 }
+
+// Whoever sends BFD from the address of a next hop could make ovn-northd compute everything again, packet by packet.
+// What OVN sends to the next hop reaches the segment.
+func TestNextHopHasNoBFDSession(t *testing.T) {
+	t.Parallel()
+	nb, sb := clusterWithNorthd(t)
+	d, _ := dial(t, nb)
+	configure(t, d, topology(1))
+	apply(t, d, service(1, 1, "10.244.1.10", "fd00:10:244:2::10"))
+	nb.sync(t)
+	for _, c := range []struct {
+		what, inport, src, dst string
+		handled, forwarded     bool
+	}{
+		{"from the next hop", "slb-lan-localnet", "10.50.0.1", "10.50.1.1", false, false},
+		{"from the next hop over IPv6", "slb-lan-localnet", "fd00:50::1", "fd00:50::1:1", false, false},
+		{"from another host", "slb-lan-localnet", "10.50.0.9", "10.50.1.1", true, false},
+		{"to the next hop", "ext-slb-lan-0", "10.50.1.1", "10.50.0.1", false, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			family := "ip4"
+			if strings.Contains(c.dst, ":") {
+				family = "ip6"
+			}
+			from, to := "02:00:00:00:00:99", nb.mac(t, "slb-lan-0-ext")
+			if c.forwarded {
+				from, to = to, from
+			}
+			out := sb.trace(t, "slb-lan", fmt.Sprintf("inport == %q && eth.src == %s && eth.dst == %s && %s.src == %s && "+
+				"%s.dst == %s && ip.ttl == 255 && udp.src == 50000 && udp.dst == 3784",
+				c.inport, from, to, family, c.src, family, c.dst))
+			if handled := strings.Contains(out, "handle_bfd_msg"); handled != c.handled {
+				t.Errorf("taken for a packet of a BFD session: %t\n%s", handled, out)
+			}
+			if forwarded := strings.Contains(out, `output to "slb-lan-localnet"`); forwarded != c.forwarded {
+				t.Errorf("forwarded: %t\n%s", forwarded, out)
+			}
+		})
+	}
+}

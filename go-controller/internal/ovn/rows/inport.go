@@ -84,7 +84,7 @@ func (b *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 		return owned(table, OwnerDomain, d.Name, columns, "in", gw.Node)
 	}
 	// The router needs an address of each family. That of the node's gateway router is unique, and packets to it can't
-	// come from the segment (internalACL).
+	// come from the segment (segmentACL).
 	var networks []string
 	for _, join := range f.Join {
 		networks = append(networks, netip.PrefixFrom(join.Addr(), join.Addr().BitLen()).String())

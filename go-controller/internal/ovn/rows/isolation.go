@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -25,21 +26,38 @@ const internalPriority = allowPriority + 1
 // discard is the next hop of a route that drops packets (ovn-nb(5)).
 const discard = "discard"
 
-// internalACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
-// join switch. Like the ACLs of Services, it is stateless.
-func (b *Builder) internalACL(domain string) Row {
-	return owned(ACL, OwnerDomain, domain, map[string]any{
-		"priority": internalPriority, "direction": "from-lport", "match": b.internalPackets(), "action": "drop",
-	}, "internal").withParent(switchName(domain))
+// segmentACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
+// join switch. It also keeps BFD with next hops from them. Like the ACLs of Services, it is stateless.
+func (b *Builder) segmentACL(d *plan.Domain) Row {
+	return owned(ACL, OwnerDomain, d.Name, map[string]any{
+		"priority": internalPriority, "direction": "from-lport", "match": b.unwantedPackets(d), "action": "drop",
+	}, "internal").withParent(switchName(d.Name))
 }
 
-// internalPackets matches packets from or to the addresses that our routers use among themselves.
-func (b *Builder) internalPackets() string {
+// unwantedPackets matches packets from or to the addresses that our routers use among themselves, and BFD packets (RFC
+// 5881 section 4) from the next hops of a domain.
+//
+// A shard's router has a BFD session with its next hop, which only makes it send packets: the next hop needs no BFD.
+// ovn-controller believes who sends from the address of the next hop, from anywhere, and each change of the session's
+// state makes ovn-northd compute everything again (en_bfd in northd/inc-proc-northd.c, 24.09 and later). What the
+// router itself sends to the next hop does not match.
+func (b *Builder) unwantedPackets(d *plan.Domain) string {
 	var match []string
 	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix
 		match = append(match, fmt.Sprintf("ip%d.dst == {%s, %s} || ip%d.src == %s", f, prefix, join.Masked(), f, prefix))
+	}
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		var hops []string
+		for _, subnet := range d.Subnets {
+			if gw := subnet.Gateway; gw.IsValid() && world.FamilyOf(gw) == f {
+				hops = append(hops, gw.String())
+			}
+		}
+		if len(hops) > 0 {
+			match = append(match, fmt.Sprintf("(ip%d.src == {%s} && udp.dst == 3784)", f, strings.Join(hops, ", ")))
+		}
 	}
 	return strings.Join(match, " || ")
 }

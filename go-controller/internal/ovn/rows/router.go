@@ -72,7 +72,7 @@ func (b *Builder) TopologyRows() (domains, shards [][]Row) {
 
 func (b *Builder) domainRows(d *plan.Domain) []Row {
 	name := switchName(d.Name)
-	out := []Row{owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}), b.localnetRow(d), b.internalACL(d.Name)}
+	out := []Row{owned(Switch, OwnerDomain, d.Name, map[string]any{"name": name}), b.localnetRow(d), b.segmentACL(d)}
 	return append(out, b.residentRows(d)...)
 }
 

@@ -198,7 +198,8 @@ func (b *Builder) inPortRows(s *shard) []Row {
 	in[0].Columns["options"] = map[string]string{
 		"reside-on-redirect-chassis": "true", "requested-tnl-key": secondPortKey,
 	}
-	match := fmt.Sprintf("(eth.dst == %s || eth.mcast) && (%s)", s.ID.SegmentMAC(b.cluster.ID), b.internalPackets())
+	match := fmt.Sprintf("(eth.dst == %s || eth.mcast) && (%s)", s.ID.SegmentMAC(b.cluster.ID),
+		b.unwantedPackets(s.domain))
 	return append(in, s.row(ACL, map[string]any{
 		"priority": internalPriority, "direction": "from-lport", "match": match, "action": "drop",
 	}, "in", "internal").withParent(ExternalSwitchPrefix+b.zone.Node))
