@@ -101,13 +101,13 @@ func (st *State) AmendProbed(d *Decision, probed map[string][]string, a *Amendme
 
 // placeAgain places and plans a Service anew whose addresses are withheld no longer, or for another reason.
 func (st *State) placeAgain(d *Decision, s *world.Service) bool {
-	topology, withheld := d.Topology, st.probing.withholdAgain(d, s)
-	anchored := d.Placements.Remove(s)
-	if anchored = d.Placements.Add(s, d.Allocation, withheld) || anchored; anchored {
+	restore, withheld := st.topologyOf(d), st.probing.withholdAgain(d, s)
+	anchored := d.Placements.Remove(d.World, s)
+	if anchored = d.Placements.Add(d.World, s, d.Allocation, withheld) || anchored; anchored {
 		st.computeTopology(d)
 	}
 	if d.decidesEgress(s.Key, anchored) || st.replan(d, s, complete) != complete {
-		d.Topology = topology
+		restore()
 		return false
 	}
 	return true
@@ -143,9 +143,9 @@ const (
 // result is the same as that of a new full decision at the time of the World. If Amend returns false, a new decision
 // must be computed. Until then, Topology and Plans stay as they were, and nothing but AmendAll may use the decision.
 func (st *State) Amend(d *Decision, key world.Key, c world.Change) bool {
-	topology := d.Topology
+	restore := st.topologyOf(d)
 	if !st.amend(d, key, c) {
-		d.Topology = topology
+		restore()
 		return false
 	}
 	return true
@@ -228,7 +228,7 @@ func (st *State) add(d *Decision, s *world.Service) bool {
 	if !ok {
 		return false
 	}
-	anchored := d.Placements.Add(s, d.Allocation, withheld)
+	anchored := d.Placements.Add(d.World, s, d.Allocation, withheld)
 	if d.decidesEgress(s.Key, anchored) {
 		return false
 	}
@@ -246,7 +246,7 @@ func (st *State) remove(d *Decision, s *world.Service) bool {
 	if !d.Allocation.Remove(s) {
 		return false
 	}
-	anchored := d.Placements.Remove(s)
+	anchored := d.Placements.Remove(d.World, s)
 	if d.decidesEgress(s.Key, anchored) {
 		return false
 	}

@@ -78,7 +78,8 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 }
 
 func (o *overlay) clone() overlay {
-	return overlay{grants: maps.Clone(o.grants), external: maps.Clone(o.external), leases: maps.Clone(o.leases)}
+	return overlay{grants: maps.Clone(o.grants), external: maps.Clone(o.external), leases: maps.Clone(o.leases),
+		anchors: maps.Clone(o.anchors)}
 }
 
 // same compares an amended decision with a full one, and returns the state after that.

@@ -149,10 +149,20 @@ func (d *Decision) firstZoneWaitEnd() time.Time {
 // computeTopology computes the topology from the layout and the present anchors.
 func (st *State) computeTopology(d *Decision) {
 	d.Topology = d.Layout.Topology(d.World, d.Placements)
+	d.World.Anchors = st.overlay.recordAnchors(d.Topology)
 	if !d.Layout.Interconnect {
 		return
 	}
 	d.World.Ordinals = st.overlay.recordOrdinals(d.Topology)
+}
+
+// topologyOf returns a function that restores the present topology of a decision.
+func (st *State) topologyOf(d *Decision) (restore func()) {
+	topology, anchors, ordinals := d.Topology, st.overlay.anchors, st.overlay.ordinals
+	return func() {
+		d.Topology, st.overlay.anchors, st.overlay.ordinals = topology, anchors, ordinals
+		d.World.Anchors, d.World.Ordinals = anchors, ordinals
+	}
 }
 
 // Planned returns the Service that the plan for a key was computed from. It returns false if there is no plan.

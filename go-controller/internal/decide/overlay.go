@@ -16,15 +16,16 @@ import (
 // decision, and not while the API server is away. Decisions read a snapshot with the overlay, and record in it what
 // they change.
 //
-// What the overlay has counts until it is in the status. Leases, ordinals and the progress of moves are written by this
-// process alone, so that a status that differs is an older one. The addresses of Services may be written by others:
-// a status with addresses that this process did not write replaces the grant.
+// What the overlay has counts until it is in the status. Leases, anchors, ordinals and the progress of moves are
+// written by this process alone, so that a status that differs is an older one. The addresses of Services may be
+// written by others: a status with addresses that this process did not write replaces the grant.
 type overlay struct {
 	// grants are addresses of Services, external those of spec.externalIPs that Services hold.
 	grants, external map[world.Key]grant
 	// leases are those of the pools with a ReuseDelay.
 	leases map[string][]world.Lease
-	// ordinals are nil before the first pass: those in the statuses of the domains count then.
+	// anchors and ordinals are nil before the first pass: those in the statuses of the domains count then.
+	anchors  map[world.ShardID][]netip.Addr
 	ordinals map[world.ShardID]int
 	// moves are the requests to move shards, by domain.
 	moves map[string]move
@@ -37,7 +38,10 @@ func (o *overlay) applyTo(w *world.Snapshot) *world.Snapshot {
 	out := *w
 	out.Pools = o.withLeases(w.Pools)
 	out.Domains = o.withRecovering(o.withMoves(w), w.Now)
-	out.Ordinals = o.ordinals
+	out.Anchors, out.Ordinals = o.anchors, o.ordinals
+	if o.anchors == nil {
+		out.Anchors = anchorsShown(w.Domains)
+	}
 	if o.ordinals == nil {
 		out.Ordinals = ordinalsShown(w.Domains)
 	}
@@ -78,6 +82,29 @@ func (o *overlay) record(w *world.Snapshot, a *ipam.Allocation) {
 			o.leases[p.Name] = a.Pools[p.Name].Leases
 		}
 	}
+}
+
+// recordAnchors records and returns the anchors of a topology.
+func (o *overlay) recordAnchors(t *plan.Topology) map[world.ShardID][]netip.Addr {
+	o.anchors = map[world.ShardID][]netip.Addr{}
+	for _, domain := range t.Domains {
+		for _, s := range domain.Shards {
+			for _, anchor := range s.Anchors {
+				o.anchors[s.ID] = append(o.anchors[s.ID], anchor.Addr())
+			}
+		}
+	}
+	return o.anchors
+}
+
+func anchorsShown(domains []*world.Domain) map[world.ShardID][]netip.Addr {
+	shown := map[world.ShardID][]netip.Addr{}
+	for _, d := range domains {
+		for index, addrs := range d.Anchors {
+			shown[world.ShardID{Domain: d.Name, Index: index}] = addrs
+		}
+	}
+	return shown
 }
 
 // recordOrdinals records and returns the ordinals of a topology.

@@ -16,21 +16,23 @@ import (
 
 // Add places a Service that is the youngest with a placement and already has its addresses, those in withheld excepted.
 // It reports whether one of them is an anchor.
-func (ps *Placements) Add(svc *world.Service, a *ipam.Allocation, withheld map[netip.Addr]Withheld) (anchored bool) {
+func (ps *Placements) Add(
+	w *world.Snapshot, svc *world.Service, a *ipam.Allocation, withheld map[netip.Addr]Withheld,
+) (anchored bool) {
 	addrs := a.Services[svc.Key].VIPs()
 	if len(addrs) == 0 {
 		return false
 	}
 	placements := ps.add(svc, a, addrs, withheld)
 	ps.Services[svc.Key] = placements
-	return slices.ContainsFunc(placements, ps.isAnchor)
+	return slices.ContainsFunc(placements, ps.isAnchor(w))
 }
 
 // Remove removes the placement of a Service that shares no address. It reports whether one of its addresses was
 // an anchor.
-func (ps *Placements) Remove(svc *world.Service) (anchored bool) {
+func (ps *Placements) Remove(w *world.Snapshot, svc *world.Service) (anchored bool) {
 	placements := ps.Services[svc.Key]
-	anchored = slices.ContainsFunc(placements, ps.isAnchor)
+	anchored = slices.ContainsFunc(placements, ps.isAnchor(w))
 	for _, placement := range placements {
 		if placement.Reason == "" {
 			l := placement.shardFamily()
@@ -41,8 +43,10 @@ func (ps *Placements) Remove(svc *world.Service) (anchored bool) {
 	return anchored
 }
 
-// isAnchor reports whether an address is an anchor.
-func (ps *Placements) isAnchor(placement Placement) bool {
-	anchor, _ := ps.vipsByShard[placement.shardFamily()].anchor()
-	return placement.Reason == "" && anchor.Addr() == placement.Addr
+// isAnchor returns a function that reports whether an address is an anchor.
+func (ps *Placements) isAnchor(w *world.Snapshot) func(Placement) bool {
+	return func(placement Placement) bool {
+		anchor, _ := ps.vipsByShard[placement.shardFamily()].anchor(w.Anchors[placement.Shard])
+		return placement.Reason == "" && anchor.Addr() == placement.Addr
+	}
 }

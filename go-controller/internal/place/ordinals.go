@@ -20,7 +20,7 @@ func (l *Layout) ordinals(s *Placements, w *world.Snapshot) map[world.ShardID]in
 	var shards []world.ShardID
 	for _, d := range l.Domains {
 		for _, shard := range d.Shards {
-			if len(s.anchors(shard.ID)) > 0 {
+			if len(s.anchors(w, shard.ID)) > 0 {
 				shards = append(shards, shard.ID)
 			}
 		}

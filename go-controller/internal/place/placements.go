@@ -116,10 +116,10 @@ func OtherServiceProxy(s *world.Service) string {
 func (p *Placement) shardFamily() shardFamily { return shardFamily{p.Shard, world.FamilyOf(p.Addr)} }
 
 // anchors returns the VIPs that a shard's router has as its own addresses, at most one per family.
-func (ps *Placements) anchors(id world.ShardID) []netip.Prefix {
+func (ps *Placements) anchors(w *world.Snapshot, id world.ShardID) []netip.Prefix {
 	var anchors []netip.Prefix
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
-		if anchor, ok := ps.vipsByShard[shardFamily{id, f}].anchor(); ok {
+		if anchor, ok := ps.vipsByShard[shardFamily{id, f}].anchor(w.Anchors[id]); ok {
 			anchors = append(anchors, anchor)
 		}
 	}
@@ -204,7 +204,7 @@ func (l *Layout) Topology(w *world.Snapshot, s *Placements) *plan.Topology {
 		}
 		for _, shard := range d.Shards {
 			pd.Shards = append(pd.Shards, plan.Shard{
-				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(shard.ID),
+				ID: shard.ID, Gateways: shard.Gateways, Anchors: s.anchors(w, shard.ID),
 				Handover: Handover(shard.Gateways[0].Node, w.ShardStates[shard.ID]), Ordinal: ordinals[shard.ID],
 			})
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // vips are the VIPs of one family of a shard, with the prefix lengths of their subnets, those of the oldest Services
-// first. routed are those in subnets with a next hop. The first of these is the anchor: the shard's router has the next
+// first. routed are those in subnets with a next hop. One of these is the anchor: the shard's router has the next
 // hop of its anchor's subnet, so that of one without a next hop would take the default route from all others.
 type vips struct{ routed, others []netip.Prefix }
 
@@ -28,12 +28,21 @@ func (v vips) without(a netip.Addr) vips {
 	return vips{slices.DeleteFunc(v.routed, is), slices.DeleteFunc(v.others, is)}
 }
 
-// anchor returns the anchor, or false if there is no VIP.
-func (v vips) anchor() (netip.Prefix, bool) {
-	for _, list := range [][]netip.Prefix{v.routed, v.others} {
-		if len(list) > 0 {
-			return list[0], true
-		}
+// anchor returns the anchor, or false if there is no VIP, given the addresses that the shard's router has: that one of
+// them if it is still among those to choose from, or else the first one in its subnet, so that the next hop stays.
+// ovn-northd computes everything anew for another anchor (ADR 23), and a tenant can take an old Service out of its
+// shard and back again and again.
+func (v vips) anchor(last []netip.Addr) (netip.Prefix, bool) {
+	list := v.routed
+	if len(list) == 0 {
+		list = v.others
 	}
-	return netip.Prefix{}, false
+	if len(list) == 0 {
+		return netip.Prefix{}, false
+	}
+	i := slices.IndexFunc(list, func(p netip.Prefix) bool { return slices.Contains(last, p.Addr()) })
+	if i < 0 {
+		i = slices.IndexFunc(list, func(p netip.Prefix) bool { return slices.ContainsFunc(last, p.Masked().Contains) })
+	}
+	return list[max(i, 0)], true
 }

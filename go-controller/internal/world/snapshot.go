@@ -45,6 +45,8 @@ type Snapshot struct {
 	ShardStates map[ShardID]ShardState
 	// Ordinals are the ordinals that shards have, in a cluster with interconnect.
 	Ordinals map[ShardID]int
+	// Anchors are the external addresses that shards have, at most one per family.
+	Anchors map[ShardID][]netip.Addr
 	// Bridges maps the name of each chassis in OVN to its bridges. The bridges of a chassis without an entry are
 	// unknown.
 	Bridges map[string]Bridges
