@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -74,7 +75,8 @@ func TestHostOfAnAddressIsInTheLocalnetPort(t *testing.T) {
 }
 
 // What is for no port of a Service goes to the host, also for the address of the router itself, and is dropped if the
-// host sends it back. Neither source ranges nor the ports of Services are bypassed.
+// host sends it back. Neither source ranges nor the ports of Services are bypassed. Later fragments reach the router,
+// which has conntrack reassemble them.
 func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 	t.Parallel()
 	nb, sb := clusterWithNorthd(t)
@@ -87,22 +89,28 @@ func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 	nb.sync(t)
 	mac := nb.mac(t, "slb-lan-0-ext")
 	const client, host, served = "02:00:00:00:00:99", "the host", "a backend"
+	const later = "ip.frag == 3 && udp.src == 0 && udp.dst == 0" // has no ports
 	for _, c := range []struct {
 		what, from, dst string
 		port            int
 		to              string // empty if the packet is dropped
+		others          string // fields instead of those of TCP
 	}{
-		{"the router's own address", client, "10.50.1.1", 40000, host},
-		{"the router's own IPv6 address", client, "fd00:50::1:1", 40000, host},
-		{"another address", client, "10.50.1.2", 40000, host},
-		{"another IPv6 address", client, "fd00:50::1:2", 40000, host},
-		{"from the host", egressMAC, "10.50.1.1", 40000, ""},
-		{"from the host over IPv6", egressMAC, "fd00:50::1:2", 40000, ""},
-		{"a port", client, "10.50.1.1", 80, served},
-		{"a port, from the host", egressMAC, "10.50.1.1", 80, served},
-		{"a port with source ranges", client, "10.50.1.2", 80, ""},
-		{"a port with source ranges, from the host", egressMAC, "10.50.1.2", 80, ""},
-		{"an address without a host", client, "10.50.1.3", 40000, "neither"},
+		{"the router's own address", client, "10.50.1.1", 40000, host, ""},
+		{"the router's own IPv6 address", client, "fd00:50::1:1", 40000, host, ""},
+		{"another address", client, "10.50.1.2", 40000, host, ""},
+		{"another IPv6 address", client, "fd00:50::1:2", 40000, host, ""},
+		{"from the host", egressMAC, "10.50.1.1", 40000, "", ""},
+		{"from the host over IPv6", egressMAC, "fd00:50::1:2", 40000, "", ""},
+		{"a port", client, "10.50.1.1", 80, served, ""},
+		{"a port, from the host", egressMAC, "10.50.1.1", 80, served, ""},
+		{"a port with source ranges", client, "10.50.1.2", 80, "", ""},
+		{"a port with source ranges, from the host", egressMAC, "10.50.1.2", 80, "", ""},
+		{"an address without a host", client, "10.50.1.3", 40000, "neither", ""},
+		{"a later fragment", client, "10.50.1.1", 0, host, later},
+		{"a later fragment, from the host", egressMAC, "10.50.1.1", 0, host, later},
+		{"a later fragment over IPv6, from the host", egressMAC, "fd00:50::1:2", 0, host, later},
+		{"an ICMP error, from the host", egressMAC, "10.50.1.1", 0, "", "icmp4.type == 3 && icmp4.code == 4"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			family, src := "ip4", "10.50.0.9"
@@ -110,8 +118,8 @@ func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 				family, src = "ip6", "fd00:50::9"
 			}
 			out := sb.trace(t, "slb-lan", fmt.Sprintf("inport == \"slb-lan-localnet\" && eth.src == %s && eth.dst == %s && "+
-				"%s.src == %s && %s.dst == %s && ip.ttl == 64 && tcp.src == 443 && tcp.dst == %d",
-				c.from, mac, family, src, family, c.dst, c.port))
+				"%s.src == %s && %s.dst == %s && ip.ttl == 64 && %s", c.from, mac, family, src, family, c.dst,
+				cmp.Or(c.others, fmt.Sprintf("tcp.src == 443 && tcp.dst == %d", c.port))))
 			got := "neither"
 			switch {
 			case strings.Contains(out, "backends="):
@@ -120,6 +128,9 @@ func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 				got = host
 			case dropped.MatchString(out):
 				got = ""
+			}
+			if c.others == later && !strings.Contains(out, "ct_dnat") {
+				t.Errorf("conntrack does not reassemble it:\n%s", out)
 			}
 			if got != c.to {
 				t.Errorf("gets to %q, want %q:\n%s", got, c.to, out)
