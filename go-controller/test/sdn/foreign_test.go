@@ -80,8 +80,8 @@ func meddled(t *testing.T, r *running) {
 	r.settled(2 * services)
 }
 
-// taken checks addresses of another program, like egress addresses of OpenShift SDN, that are assigned to the node that
-// has them.
+// taken checks that addresses of another program on a node, like egress addresses of OpenShift SDN, are given to no
+// Service, and stay as they are.
 func taken(t *testing.T, r *running) {
 	before := r.settled(2 * services)
 	if err := r.AddServices(t.Context(), "taken", 1); err != nil {
@@ -130,21 +130,22 @@ func taken(t *testing.T, r *running) {
 			}
 		}
 	}
+	r.namesInPools(requested)
 	if _, err := r.Client.CoreV1().Services("default").Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.await("Service "+again.Name+" reports the addresses", func(ctx context.Context) error {
+	r.await("Service "+again.Name+" does not get the addresses", func(ctx context.Context) error {
 		s, err := r.Client.CoreV1().Services("default").Get(ctx, again.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "and not from here") {
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAllocated)
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "an address of node") {
 			return fmt.Errorf("condition %+v", c)
 		}
 		return nil
 	})
-	unchanged("assigned")
+	unchanged("requested")
 	r.kubectl("delete", "service", again.Name)
 	r.await("addresses no longer assigned", func(ctx context.Context) error {
 		now, err := r.Held(ctx)
@@ -153,9 +154,22 @@ func taken(t *testing.T, r *running) {
 		}
 		return err
 	})
-	unchanged("no longer assigned")
+	unchanged("no longer requested")
 	for a := range foreign {
 		ip("addr", "del", a, "dev", "eth1")
 	}
 	r.settled(2 * services)
+}
+
+// namesInPools waits until the statuses of pools name addresses.
+func (r *running) namesInPools(addrs []string) {
+	r.await("the pool names the addresses", func(ctx context.Context) error {
+		out, err := r.Plane.Kubectl(ctx, "get", "ipaddresspools.slb.k8s.ovn.org", "-o", "json")
+		for _, a := range addrs {
+			if err == nil && !strings.Contains(out, a) {
+				err = fmt.Errorf("%s is not in %s", a, out)
+			}
+		}
+		return err
+	})
 }

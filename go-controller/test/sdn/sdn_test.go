@@ -56,7 +56,7 @@ func TestSDN(t *testing.T) {
 		{"an agent is gone for good", gone},
 		{"an agent hangs", hung},
 		{"another client edits a node", meddled},
-		{"another program has an address that is assigned", taken},
+		{"another program has an address", taken},
 		{"another program takes an address that is held", takenLater},
 		{"a node loses IPv6", withoutIPv6},
 		{"the controllers restart", restarted},

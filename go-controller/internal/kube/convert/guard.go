@@ -52,10 +52,11 @@ func (l Localnet) Equal(o Localnet) bool {
 }
 
 // Agent is the content of v1alpha1.AnnotationAgent: the address at which an agent serves health checks, and the node's
-// own addresses by interface.
+// own addresses: those with a subnet by interface, which may attach the node to a segment, and Singles, the others.
 type Agent struct {
 	Health     netip.AddrPort            `json:"health"`
 	Interfaces map[string][]netip.Prefix `json:"interfaces"`
+	Singles    []netip.Addr              `json:"singles,omitempty"`
 }
 
 // Equal reports whether a and o are equal; either may be nil.
@@ -63,7 +64,8 @@ func (a *Agent) Equal(o *Agent) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix])
+	return a.Health == o.Health && maps.EqualFunc(a.Interfaces, o.Interfaces, slices.Equal[[]netip.Prefix]) &&
+		slices.Equal(a.Singles, o.Singles)
 }
 
 // ConflictReport is the report of a guard that a host outside the cluster answers for an address.
@@ -123,6 +125,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		agent.Health.Addr().Zone() == "" {
 		// The controller writes the names into annotations of nodes.
 		maps.DeleteFunc(agent.Interfaces, func(name string, _ []netip.Prefix) bool { return !sdn.IsInterface(name) })
+		agent.Singles = slices.DeleteFunc(agent.Singles, func(a netip.Addr) bool { return !a.IsValid() || a.Zone() != "" })
 		r.Agent = &agent
 	}
 	return r
@@ -176,7 +179,7 @@ func WithReport(n *world.Node, r Report) *world.Node {
 		kernel := *n.Kernel
 		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces
 		out.Kernel = &kernel
-		out.Links, out.Addrs = slices.Clip(out.Links), slices.Clip(out.Addrs)
+		out.Links, out.Addrs = slices.Clip(out.Links), slices.Concat(out.Addrs, r.Agent.Singles)
 		for _, addrs := range r.Agent.Interfaces {
 			for _, p := range addrs {
 				out.Links, out.Addrs = append(out.Links, p), append(out.Addrs, p.Addr())

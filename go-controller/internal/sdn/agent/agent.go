@@ -282,7 +282,8 @@ func (a *Agent) take(n *corev1.Node) {
 // reportStatus publishes the health check address and the interfaces in the Lease of the node. Whether the agent is
 // alive is determined by its health checks.
 func (a *Agent) reportStatus(health netip.AddrPort) {
-	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.reconcile.interfaces()})
+	text, err := json.Marshal(convert.Agent{Health: health, Interfaces: a.reconcile.interfaces(),
+		Singles: a.reconcile.singles()})
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode the report")
 		return

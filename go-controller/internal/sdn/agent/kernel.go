@@ -38,8 +38,10 @@ type link struct {
 	index uint32
 	// usable means that the link is up, has a carrier, and is not a loopback device.
 	usable bool
-	// own are the node's own global addresses on the link that have a subnet.
-	own []netip.Prefix
+	// own are the node's own global addresses on the link that have a subnet. singles are those that have none, of
+	// whatever program.
+	own     []netip.Prefix
+	singles []netip.Addr
 	// ours are the addresses on the link that any agent has added. others are all others, with and without a subnet.
 	ours, others map[netip.Addr]bool
 }
@@ -112,7 +114,10 @@ func (l *link) add(message []byte) {
 		single && local.Is6() && flags&marked == marked && flags&unix.IFA_F_PERMANENT == 0 && (by == -1 || by == protocol):
 		l.ours[local] = true
 		return
-	case !single && local.IsGlobalUnicast() && header.Scope == unix.RT_SCOPE_UNIVERSE:
+	case !local.IsGlobalUnicast() || header.Scope != unix.RT_SCOPE_UNIVERSE:
+	case single:
+		l.singles = append(l.singles, local)
+	default:
 		l.own = append(l.own, netip.PrefixFrom(local, int(header.Prefixlen)))
 	}
 	l.others[local] = true

@@ -5,9 +5,11 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,6 +137,31 @@ func TestAddressesOfOthersStay(t *testing.T) {
 	r.step(t, false)
 	if len(r.failed) > 0 || r.count() != len(list) {
 		t.Errorf("%d are held, failed %v", r.count(), r.failed)
+	}
+}
+
+// Addresses that other programs have added are those of the node, and no Service gets them, also without a subnet.
+// Those of Services are not.
+func TestAddressesOfOthersAreReported(t *testing.T) {
+	r := newNode(t)
+	for _, args := range others() {
+		ip(t, append([]string{"addr", "add", "dev", segment}, args...)...)
+	}
+	r.assign(netip.MustParseAddr("10.50.0.70"), netip.MustParseAddr("fd00:50::70"))
+	r.step(t, true)
+	if _, err := r.readLinks(); err != nil || r.count() != 2 {
+		t.Fatalf("%d are held (%v), failed %v", r.count(), err, r.failed)
+	}
+	list := r.singles()
+	for _, p := range r.interfaces()[segment] {
+		list = append(list, p.Addr())
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	if want := slices.SortedFunc(maps.Keys(others()), netip.Addr.Compare); !slices.Equal(list, want) {
+		t.Errorf("reported are %v, want %v", list, want)
+	}
+	if len(r.interfaces()[segment]) != 2 {
+		t.Errorf("with a subnet: %v", r.interfaces())
 	}
 }
 

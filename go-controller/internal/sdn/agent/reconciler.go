@@ -282,6 +282,19 @@ func (r *reconciler) interfaces() map[string][]netip.Prefix {
 	return out
 }
 
+// singles returns the node's own addresses without a subnet on these interfaces, sorted. Some are on several. Those on
+// others may be addresses of Services that a proxy has in the kernel.
+func (r *reconciler) singles() []netip.Addr {
+	var out []netip.Addr
+	for _, l := range r.links {
+		if l.usable {
+			out = append(out, l.singles...)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
 // clear removes all our addresses.
 func (r *reconciler) clear() error {
 	links, err := listLinks()

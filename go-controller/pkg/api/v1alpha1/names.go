@@ -83,7 +83,8 @@ const (
 	// what it has applied.
 	AnnotationZone = "slb.k8s.ovn.org/zone"
 	// AnnotationAgent on the node's Lease in GuardsNamespace is written by the agent. It is a JSON object with health,
-	// the address at which the agent serves gRPC health checks, and interfaces, the node's own addresses by interface.
+	// the address at which the agent serves gRPC health checks, interfaces, the node's own addresses by interface, and
+	// singles, those without a subnet.
 	AnnotationAgent = "slb.k8s.ovn.org/agent"
 )
 
