@@ -22,6 +22,10 @@ const (
 	// flowCheckInterval is the interval between checks of the flows of bridges. Open vSwitch reports port changes as they
 	// happen.
 	flowCheckInterval = 2 * time.Second
+	// minRest is how long a change waits at least after a check, and restShare how many times as long as the check took:
+	// a dump takes the main thread of ovs-vswitchd, and Open vSwitch's database changes with each pod.
+	minRest   = 500 * time.Millisecond
+	restShare = 9
 	// dumpTimeout limits one dump of the flows of a bridge.
 	dumpTimeout = 5 * time.Second
 	// maxStaleAddrs limits the addresses in a report: annotations of a Lease are limited to 256 KiB.
@@ -39,6 +43,8 @@ type bridges struct {
 	networks func() (map[string]ovn.Uplinks, bool)
 	// control is the pattern of ovs-vswitchd's control socket (ovs-appctl(8)).
 	control string
+	// dump returns the flows of a bridge.
+	dump    func(ctx context.Context, bridge string) (string, error)
 	changed chan struct{}
 	report  func(map[string]convert.Localnet)
 	// reported is the last report, nil if there is none. lastError is why the flows could not be read last.
@@ -46,31 +52,55 @@ type bridges struct {
 	lastError string
 	// read is when all flows were last read.
 	read time.Time
+	// checked are the networks of the last check.
+	checked map[string]ovn.Uplinks
 }
 
 func newBridges(
 	networks func() (map[string]ovn.Uplinks, bool), vswitch ovn.Endpoint, report func(map[string]convert.Localnet),
 ) *bridges {
-	return &bridges{networks: networks, control: vswitchdSocket(vswitch), changed: make(chan struct{}, 1), report: report}
+	b := &bridges{networks: networks, control: vswitchdSocket(vswitch), changed: make(chan struct{}, 1), report: report}
+	b.dump = b.dumpFlows
+	return b
 }
 
 func (b *bridges) run(ctx context.Context) {
 	tick := time.NewTicker(flowCheckInterval)
 	defer tick.Stop()
+	var rest <-chan time.Time // nil if a change need not wait
+	waits := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.changed:
+			if waits = rest != nil && !b.hasOtherPorts(); waits {
+				continue
+			}
+		case <-rest:
+			if rest = nil; !waits {
+				continue
+			}
 		case <-tick.C:
 		}
+		began := time.Now()
 		b.check(ctx)
+		rest, waits = time.After(max(minRest, restShare*time.Since(began))), false
 	}
+}
+
+// hasOtherPorts reports whether OVN may have other ports than in the last check.
+func (b *bridges) hasOtherPorts() bool {
+	networks, known := b.networks()
+	return !known || !maps.EqualFunc(networks, b.checked, func(now, was ovn.Uplinks) bool {
+		return now.Bridge == was.Bridge && maps.Equal(now.Patches, was.Patches)
+	})
 }
 
 // check reports the current state. While that can't be read, the last report remains valid for a limited time.
 func (b *bridges) check(ctx context.Context) {
 	networks, known := b.networks()
+	b.checked = networks
 	if !known {
 		b.withdrawOld()
 		return
@@ -134,8 +164,8 @@ func (b *bridges) logReadError(bridge string, err error) {
 	b.lastError = text
 }
 
-// dump requests the flows of a bridge from ovs-vswitchd.
-func (b *bridges) dump(ctx context.Context, bridge string) (string, error) {
+// dumpFlows requests the flows of a bridge from ovs-vswitchd.
+func (b *bridges) dumpFlows(ctx context.Context, bridge string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
 	defer cancel()
 	return unixctl.Command(ctx, b.control, "bridge/dump-flows", bridge)

@@ -3,10 +3,12 @@
 package guard
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +105,54 @@ func TestBridgeReportIsWithdrawnWithoutDatabase(t *testing.T) {
 		b.check(t.Context())
 		if len(reports) != 3 || reports[2] == nil {
 			t.Errorf("the database is back: %v", reports)
+		}
+	})
+}
+
+// Each pod of a node changes Open vSwitch's database. Flows are not dumped for each of them: that takes the main thread
+// of ovs-vswitchd. A new port of OVN does not wait, and no change is forgotten.
+func TestFlowsAreDumpedSeldomForOtherPorts(t *testing.T) {
+	const dump = 100 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		var patches atomic.Pointer[map[string]int]
+		patches.Store(&map[string]int{"slb-lan-localnet": 3})
+		b := newBridges(func() (map[string]ovn.Uplinks, bool) {
+			return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: *patches.Load()}}, true
+		}, ovn.Endpoint{}, func(map[string]convert.Localnet) {})
+		dumps := 0
+		b.dump = func(ctx context.Context, _ string) (string, error) {
+			dumps++
+			select {
+			case <-ctx.Done():
+			case <-time.After(dump):
+			}
+			return brEx, ctx.Err()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go b.run(ctx)
+		for range 90 {
+			select {
+			case b.changed <- struct{}{}:
+			default:
+			}
+			<-time.After(dump / 10)
+		}
+		synctest.Wait()
+		if dumps != 1 {
+			t.Errorf("%d dumps for 90 changes, want one", dumps)
+		}
+		<-time.After(2 * dump)
+		synctest.Wait()
+		if dumps != 2 {
+			t.Errorf("%d dumps after the rest, want one more", dumps)
+		}
+		<-time.After(dump)
+		patches.Store(&map[string]int{"slb-lan-localnet": 4})
+		b.changed <- struct{}{}
+		synctest.Wait()
+		if dumps != 3 {
+			t.Errorf("%d dumps with another port, want one more", dumps)
 		}
 	})
 }
