@@ -3,6 +3,8 @@
 package loop
 
 import (
+	"slices"
+
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -59,4 +61,28 @@ func (d *desired) losesUnknown(next *desired) bool {
 		}
 	}
 	return false
+}
+
+// reorders reports whether the next topology changes which gateway of a shard is active: by another order, a handover
+// that proceeds, or because layer 2 is withdrawn. Both may be nil.
+func reorders(was, next *plan.Topology) bool {
+	if was == nil || next == nil {
+		return false
+	}
+	shards := map[world.ShardID]plan.Shard{}
+	for _, d := range was.Domains {
+		for _, s := range d.Shards {
+			shards[s.ID] = s
+		}
+	}
+	sameNode := func(a, b plan.Gateway) bool { return a.Node == b.Node }
+	for _, d := range next.Domains {
+		for _, s := range d.Shards {
+			before, known := shards[s.ID]
+			if known && (before.Handover != s.Handover || !slices.EqualFunc(before.Gateways, s.Gateways, sameNode)) {
+				return true
+			}
+		}
+	}
+	return len(was.Domains) > 0 && len(next.Domains) == 0
 }

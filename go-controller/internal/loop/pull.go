@@ -10,15 +10,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// pull determines how the desired state differs from what the dataplane has. r.mu must be held.
+// pull takes the newest desired state, and determines how it differs from what the dataplane has. r.mu must be held.
 func (r *Runner) pull() {
 	first, resync, forget := !r.started, r.resync, r.forget
 	r.started, r.resync, r.forget = true, false, map[world.Key]struct{}{}
 	maps.Copy(r.forgotten, forget)
 	// There are no results of unknown Services, so Prune removes those that are gone.
 	r.pruneDue, r.unknownGone = r.pruneDue || r.unknownGone, false
-	if r.replaced {
-		r.replaced = false
+	if r.newest != nil {
+		r.want, r.newest = r.newest, nil
 		r.forgetUnknown()
 		r.compare()
 	}

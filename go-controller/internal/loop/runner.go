@@ -45,13 +45,13 @@ type Runner struct {
 	options   Options
 
 	mu sync.Mutex
-	// want is the desired state, nil before the first Set. replaced is set if Run has not seen it yet. Otherwise, changed
-	// are the Services whose plans Run has not seen yet, and unknownGone is set if an unknown one was removed.
-	want        *desired
-	replaced    bool
-	changed     map[world.Key]struct{}
-	unknownGone bool
-	resync      bool
+	// want is the desired state that Run works on, and newest the one of a Set that Run has not taken yet, or nil. Both
+	// are nil before the first Set. changed are the Services whose plans Run has not seen yet, and unknownGone is set if
+	// an unknown one was removed.
+	want, newest *desired
+	changed      map[world.Key]struct{}
+	unknownGone  bool
+	resync       bool
 	// repeat are the Services to be applied again that Run has not seen yet.
 	repeat map[world.Key]struct{}
 	// The results of the plans in forgotten don't count until they were applied again. Run adds those in forget to it:
@@ -69,7 +69,7 @@ type Runner struct {
 	topologyResult error
 
 	// The following fields belong to Run's goroutine.
-	started bool                   // want is no longer nil
+	started bool                   // Run has taken the first desired state
 	dirty   map[world.Key]struct{} // want differs from the plan in results
 	stale   map[world.Key]struct{} // to be repeated
 	retries map[world.Key]retry    // failed
@@ -78,6 +78,7 @@ type Runner struct {
 	topologyRetry retry
 	topologyStale bool
 	topologyError error // of the last Configure
+	inSuccession  int   // topologies configured since the last batch or Prune
 	pruneDue      bool
 	overtook      int   // batches since the last Prune while another one was due
 	pruneError    error // of the last Prune
@@ -126,8 +127,9 @@ func (r *Runner) SetAnew(topology *plan.Topology, plans map[world.Key]*plan.Serv
 	outdated map[world.Key]struct{}) {
 	newest := newDesired(topology, plans, unknown)
 	r.mu.Lock()
-	r.unknownGone = r.unknownGone || r.want != nil && r.want.losesUnknown(newest)
-	r.want, r.replaced = newest, true
+	last := r.latest()
+	r.unknownGone = r.unknownGone || last != nil && last.losesUnknown(newest)
+	r.newest = newest
 	maps.Copy(r.forget, outdated)
 	clear(r.changed)
 	r.mu.Unlock()
@@ -142,11 +144,12 @@ func (r *Runner) Change(plans map[world.Key]*plan.Service) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.want == nil {
+	latest := r.latest()
+	if latest == nil {
 		return
 	}
 	for k, p := range plans {
-		r.unknownGone = r.want.set(k, p) || r.unknownGone
+		r.unknownGone = latest.set(k, p) || r.unknownGone
 		r.changed[k] = struct{}{}
 	}
 	r.signal()
@@ -169,6 +172,9 @@ func (r *Runner) Repeat(keys []world.Key) {
 	r.mu.Unlock()
 	r.signal()
 }
+
+// latest returns the newest desired state, nil before the first Set. r.mu must be held.
+func (r *Runner) latest() *desired { return cmp.Or(r.newest, r.want) }
 
 func (r *Runner) signal() {
 	select {
@@ -202,14 +208,29 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) next() (work func(context.Context), wakeup time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.want == nil {
+	if r.latest() == nil {
 		return nil, time.Now().Add(r.options.ResyncPeriod)
+	}
+	if r.servicesFirst() {
+		if work := r.services(); work != nil {
+			return work, time.Time{}
+		}
 	}
 	r.pull()
 	if work := r.step(); work != nil {
 		return work, time.Time{}
 	}
 	return nil, r.nextWakeup()
+}
+
+// servicesFirst reports whether what is due for Services precedes the newest topology. There may always be another
+// topology: a node can rewrite its annotations as often as it likes. Another order of gateways does not wait, except if
+// it would be the third topology in succession. r.mu must be held.
+func (r *Runner) servicesFirst() bool {
+	if r.newest == nil || r.inSuccession == 0 || plan.EqualTopologies(r.topology, r.newest.topology) {
+		return false
+	}
+	return r.inSuccession > 1 || !reorders(r.topology, r.newest.topology)
 }
 
 // step returns the next unit of work, or nil if there is none. r.mu must be held.
@@ -221,19 +242,25 @@ func (r *Runner) step() func(context.Context) {
 	}
 	if other || r.topologyStale && !now.Before(r.topologyRetry.at) {
 		topology := r.want.topology
+		r.inSuccession++
 		return func(ctx context.Context) { r.configure(ctx, topology) }
 	}
-	prune := r.pruneDue && !now.Before(r.pruneRetry.at)
+	return r.services()
+}
+
+// services returns the next unit of work with the present topology, or nil if there is none. r.mu must be held.
+func (r *Runner) services() func(context.Context) {
+	prune := r.pruneDue && !time.Now().Before(r.pruneRetry.at)
 	if !prune || r.overtook < overtaking {
 		if batch := r.batch(); len(batch) > 0 {
-			if prune {
+			if r.inSuccession = 0; prune {
 				r.overtook++
 			}
 			return func(ctx context.Context) { r.apply(ctx, batch) }
 		}
 	}
 	if prune {
-		r.overtook = 0
+		r.inSuccession, r.overtook = 0, 0
 		return r.prune
 	}
 	return nil
@@ -312,7 +339,7 @@ func (r *Runner) prune(ctx context.Context) {
 func (r *Runner) keeps(k world.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.want.has(k)
+	return r.latest().has(k)
 }
 
 // nextWakeup returns when there will be work to do if nothing else happens.
