@@ -33,10 +33,11 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 	var failures []failure
 	failed = map[world.Key]string{}
 	below := uint64(math.MaxUint64)
-	own := p.shardsOf(node)
+	published, own := p.shardsOf(node)
 	for _, o := range p.plans {
 		// A plan whose shard is not published yet may turn out to concern the node.
-		if o.plan != nil && !p.awaiting[o.key] &&
+		awaits := o.plan != nil && slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !published[v.Shard] })
+		if o.plan != nil && !awaits &&
 			!slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return own[v.Shard] }) {
 			continue
 		}
@@ -44,9 +45,9 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 		why := o.problem
 		switch result, done := results[o.key]; {
 		case why != "":
-		case p.awaiting[o.key]:
+		case awaits:
 			below = min(below, o.version)
-		case !done || !plan.Equal(result.Plan, o.plan) || !result.Pending.IsZero():
+		case !done || !p.isApplied(o, result, own) || !result.Pending.IsZero():
 			below = min(below, o.version)
 		case result.Err != nil:
 			why = result.Err.Error()
@@ -76,6 +77,7 @@ func (p *published) progress(node string, results map[world.Key]loop.Result) (
 // progressHere returns the resource version up to which all plans with backends on the node are applied. A plan that
 // can't be decoded or applied counts as applied unless nothing can be applied: the others must not seem to lag.
 func (p *published) progressHere(node string, results map[world.Key]loop.Result, unwritable bool) uint64 {
+	_, own := p.shardsOf(node)
 	var here []uint64
 	below := uint64(math.MaxUint64)
 	for _, o := range p.plans {
@@ -84,7 +86,7 @@ func (p *published) progressHere(node string, results map[world.Key]loop.Result,
 		}
 		here = append(here, o.version)
 		result, done := results[o.key]
-		if !done || !plan.Equal(result.Plan, o.plan) || !result.Pending.IsZero() || unwritable && result.Err != nil {
+		if !done || !p.isApplied(o, result, own) || !result.Pending.IsZero() || unwritable && result.Err != nil {
 			below = min(below, o.version)
 		}
 	}
@@ -95,6 +97,20 @@ func (p *published) progressHere(node string, results map[world.Key]loop.Result,
 		}
 	}
 	return applied
+}
+
+// isApplied reports whether a result is that of a plan, apart from the addresses in shards that the zone leaves out: it
+// has nothing to apply for them. A shard of which the node is a gateway by now, one of own, is not left out.
+func (p *published) isApplied(o *publishedPlan, result loop.Result, own map[world.ShardID]bool) bool {
+	kept := func(v plan.VIP) bool {
+		has, published := p.shards[v.Shard]
+		return has || !published || own[v.Shard]
+	}
+	want := o.plan
+	if want != nil && slices.ContainsFunc(want.VIPs, func(v plan.VIP) bool { return !kept(v) }) {
+		want = want.Only(kept)
+	}
+	return plan.Equal(result.Plan, want)
 }
 
 // hasBackendOn reports whether a plan has a backend on a node. All calls have the same node.

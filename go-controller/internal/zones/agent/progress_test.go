@@ -106,3 +106,48 @@ func TestProgressOfBackendsOnTheNode(t *testing.T) {
 	check(20, false)
 	check(10, true)
 }
+
+// A node that has the chassis of another one is no gateway there. The other one leaves out the shards with no other
+// gateway, and has nothing of them to apply.
+func TestShardsThatAreLeftOutHoldBackNoPlan(t *testing.T) {
+	p, results := small(), map[world.Key]loop.Result{}
+	forged := node("n9", "n9")
+	forged.Annotations["k8s.ovn.org/node-chassis-id"] = "chassis-n1"
+	p.setNode(nil, forged)
+	second := &p.domains["lan"].Status.Shards[1]
+	second.Ordinal, second.Gateways = new(int32(6)), []string{"n9"}
+	for i, name := range []string{"alone", "both", "web"} {
+		o := servicePlan(name, 5+i, int32(min(1, 2-i)))
+		if name == "alone" {
+			o.Spec.VIPs = o.Spec.VIPs[1:]
+		}
+		o.Spec.Listeners[1].Backends = []v1alpha1.PlannedBackend{{Address: "10.244.1.1:80", NodeName: "n1"}}
+		p.setPlan(nil, o)
+	}
+	check := func(what string, want, wantHere uint64) {
+		t.Helper()
+		applied, failed := p.progress("n1", results)
+		if here := p.progressHere("n1", results, false); applied != want || here != wantHere || len(failed) > 0 {
+			t.Errorf("%s: applied up to %d, with backends here %d, failed %v; want %d and %d",
+				what, applied, here, failed, want, wantHere)
+		}
+	}
+	f, plans, ok := p.desired("n1", world.Cluster{}, nil)
+	if !ok || len(f.Domains[0].Shards) != 1 {
+		t.Fatalf("%t, %+v; want one shard", ok, f)
+	}
+	check("nothing is applied", 5, 0)
+	for key, plan := range plans {
+		results[key] = loop.Result{Key: key, Plan: plan}
+	}
+	check("applied", 7, 7)
+	second.Gateways = []string{"n9", "n1"}
+	check("the node becomes a gateway", 4, 0)
+	second.Gateways = []string{"n9", "n2"}
+	_, plans, _ = p.desired("n1", world.Cluster{}, nil)
+	check("another gateway", 5, 0)
+	for key, plan := range plans {
+		results[key] = loop.Result{Key: key, Plan: plan}
+	}
+	check("applied with that", 7, 7)
+}

@@ -30,8 +30,6 @@ type published struct {
 	// clusterSubnets are those of OVN-Kubernetes. All agents have the same in the same order, because aliases depend on
 	// it.
 	clusterSubnets []netip.Prefix
-	// awaiting are the Services with addresses whose shards are not published yet.
-	awaiting map[world.Key]bool
 	// handovers are the planned moves of shards to this node.
 	handovers map[world.ShardID]world.Handover
 	// orders are the gateways of the shards as of the last call of desired. deferred are the shards whose published order
@@ -39,7 +37,8 @@ type published struct {
 	orders   map[world.ShardID][]string
 	deferred map[world.ShardID]time.Time
 	now      func() time.Time
-	// shards are the published shards, as of the last call of desired.
+	// shards are the shards that the zone has, as of the last call of desired. One with false is published, but the zone
+	// knows none of its gateways, and leaves it out.
 	shards map[world.ShardID]bool
 	// unread are the Services whose plans could never be read, as of the last call of desired. What the zone has of them
 	// must stay: an agent of another release may have programmed it.
@@ -64,7 +63,7 @@ type publishedPlan struct {
 
 func newPublished(clusterSubnets []netip.Prefix) published {
 	return published{clusterSubnets: clusterSubnets, nodes: map[string]*world.Node{}, objects: map[string]*corev1.Node{},
-		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{}, awaiting: map[world.Key]bool{},
+		domains: map[string]*v1alpha1.L2Domain{}, plans: map[string]*publishedPlan{},
 		changed: map[string]world.Key{}, orders: map[world.ShardID][]string{}, deferred: map[world.ShardID]time.Time{},
 		now: time.Now, whole: true}
 }
@@ -200,7 +199,6 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 	}
 	slices.SortFunc(f.Nodes, func(a, b plan.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if !p.hasInterconnect() {
-		clear(p.awaiting)
 		clear(p.changed)
 		return f, map[world.Key]*plan.Service{}, true
 	}
@@ -210,12 +208,8 @@ func (p *published) desired(node string, cluster world.Cluster, bridges world.Br
 			continue
 		}
 		f.Domains = append(f.Domains, p.domain(d, own, bridges))
-		for _, s := range f.Domains[len(f.Domains)-1].Shards {
-			p.shards[s.ID] = true
-		}
 	}
 	plans := make(map[world.Key]*plan.Service, len(p.plans))
-	clear(p.awaiting)
 	for _, o := range p.plans {
 		if o.plan != nil {
 			plans[o.key] = p.withShards(o)
@@ -236,7 +230,6 @@ func (p *published) changes() (map[world.Key]*plan.Service, bool) {
 	}
 	plans := make(map[world.Key]*plan.Service, len(p.changed))
 	for name, key := range p.changed {
-		delete(p.awaiting, key)
 		switch o := p.plans[name]; {
 		case o == nil:
 			plans[key] = nil
@@ -248,17 +241,16 @@ func (p *published) changes() (map[world.Key]*plan.Service, bool) {
 	return plans, true
 }
 
-// withShards returns a plan without the addresses whose shards are not published yet: a ServicePlan and the status of
-// its L2Domain are read independently.
+// withShards returns a plan without the addresses whose shards the zone does not have (yet): a ServicePlan and the status
+// of its L2Domain are read independently.
 func (p *published) withShards(o *publishedPlan) *plan.Service {
 	if !slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !p.shards[v.Shard] }) {
 		return o.plan
 	}
-	p.awaiting[o.key] = true
 	return o.plan.Only(func(v plan.VIP) bool { return p.shards[v.Shard] })
 }
 
-// domain returns a domain with its published shards.
+// domain returns a domain with its published shards, and records them in p.shards.
 func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridges) plan.Domain {
 	out := plan.Domain{Name: d.Name, PhysicalNetwork: d.PhysicalNetwork, VLAN: d.VLAN, Subnets: d.Subnets,
 		Detect: d.Detect, DetectMultiplier: d.DetectMultiplier, Announce: d.Announce}
@@ -286,8 +278,10 @@ func (p *published) domain(d *world.Domain, own *world.Node, bridges world.Bridg
 				shard.Anchors = append(shard.Anchors, netip.PrefixFrom(addr, d.Subnets[at].Prefix.Bits()))
 			}
 		}
-		if len(shard.Anchors) > 0 && len(shard.Gateways) > 0 {
-			out.Shards = append(out.Shards, shard)
+		if len(shard.Anchors) > 0 {
+			if p.shards[id] = len(shard.Gateways) > 0; p.shards[id] {
+				out.Shards = append(out.Shards, shard)
+			}
 		}
 	}
 	return out
@@ -311,17 +305,21 @@ func (p *published) podSubnets(node string) []netip.Prefix {
 	return nil
 }
 
-// shardsOf returns the published shards of which a node is a gateway.
-func (p *published) shardsOf(node string) map[world.ShardID]bool {
-	shards := map[world.ShardID]bool{}
+// shardsOf returns the shards that are published, and those of which a node is a gateway.
+func (p *published) shardsOf(node string) (all, own map[world.ShardID]bool) {
+	all, own = map[world.ShardID]bool{}, map[world.ShardID]bool{}
 	for name, d := range p.domains {
 		for _, s := range d.Status.Shards {
+			id := world.ShardID{Domain: name, Index: int(s.Index)}
+			if s.Ordinal != nil {
+				all[id] = true
+			}
 			if slices.Contains(s.Gateways, node) {
-				shards[world.ShardID{Domain: name, Index: int(s.Index)}] = true
+				own[id] = true
 			}
 		}
 	}
-	return shards
+	return all, own
 }
 
 // activeGateways returns the published active gateways of shards.
