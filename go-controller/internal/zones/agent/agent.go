@@ -132,7 +132,7 @@ func New(o Options) (*Agent, error) {
 	})
 	a.informers = map[string]cache.Controller{
 		"nodes": kube.NewNodeInformer(o.Kube, func(old, now *corev1.Node) {
-			a.update(func() bool { return a.setNode(old, now) })
+			a.update(func() bool { return a.changeNode(old, now) })
 		}),
 		"l2domains": kube.NewDomainInformer(o.Clients, func(old, now *v1alpha1.L2Domain) {
 			a.update(func() bool { return a.setDomain(old, now) })
@@ -162,7 +162,9 @@ func (a *Agent) fence() error {
 func (a *Agent) readBridges() {
 	if n := a.nodes[a.options.Node]; n != nil {
 		if seen, ok := a.dataplane.Bridges()[n.Chassis]; ok {
-			a.whole = a.whole || !maps.Equal(a.bridges, seen)
+			if !maps.Equal(a.bridges, seen) {
+				a.outdate(true)
+			}
 			a.bridges = seen
 		}
 	}
@@ -293,7 +295,16 @@ func (a *Agent) step() bool {
 	a.mu.Lock()
 	a.readBridges()
 	a.readHandovers()
+	began := time.Now()
+	if a.rests(began) {
+		a.mu.Unlock()
+		return a.owns.Load()
+	}
 	plans, only := a.changes()
+	if !only {
+		a.pace = pace{}
+		defer func() { a.pace.rest(time.Since(began)) }()
+	}
 	var topology *plan.Topology
 	var unread map[world.Key]struct{}
 	ok := only

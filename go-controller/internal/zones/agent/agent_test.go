@@ -200,6 +200,7 @@ func TestStep(t *testing.T) {
 		var before recording.Calls
 		step := func(what string, owns bool, want recording.Calls) {
 			t.Helper()
+			<-time.After(minRest)
 			if got := a.step(); got != owns || (a.fence() == nil) != owns {
 				t.Errorf("%s: the zone is programmed: %t, fence %v; want %t", what, got, a.fence(), owns)
 			}

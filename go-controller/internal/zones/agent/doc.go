@@ -9,6 +9,7 @@
 //   - A node whose Node has been deleted has no rows, since the other zones no longer know it as a gateway.
 //   - Nothing is written before all published objects have been read, except that a gateway steps down from its shards
 //     after a boot of the node (internal/ovn/stepdown.go).
+//   - Changes of Nodes wait between two computations of the topology. An order of gateways and a planned move do not.
 //   - The report never claims that a plan is applied before the database has accepted its rows.
 //   - An agent that ends leaves its rows in place.
 package agent

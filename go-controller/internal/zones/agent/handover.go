@@ -23,7 +23,9 @@ func (a *Agent) readHandovers() {
 		return // The database can't be read now; nothing can be written, either.
 	}
 	now := a.handoversTo(a.options.Node, states)
-	a.whole = a.whole || !maps.Equal(a.handovers, now)
+	if !maps.Equal(a.handovers, now) {
+		a.outdate(true)
+	}
 	a.handovers = now
 }
 
@@ -109,7 +111,7 @@ func (a *Agent) awaitOrders() {
 		wait = min(wait, until.Sub(a.now()))
 	}
 	if a.orderTimer == nil {
-		a.orderTimer = time.AfterFunc(wait, func() { a.update(func() bool { a.whole = true; return true }) })
+		a.orderTimer = time.AfterFunc(wait, func() { a.update(func() bool { a.outdate(true); return true }) })
 	} else {
 		a.orderTimer.Reset(wait)
 	}

@@ -229,6 +229,7 @@ func TestOrdersWaitNoLongerThanTheirShards(t *testing.T) {
 					t.Fatalf("deferred %v, want one shard", a.deferred)
 				}
 				change(&a.published)
+				a.pace = pace{} // the rest is over
 				a.step()
 				steps := stepsWithin(a, time.Minute)
 				if steps > 1 || len(a.deferred) > 0 {

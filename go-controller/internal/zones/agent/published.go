@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
@@ -47,6 +48,7 @@ type published struct {
 	// set if anything else has changed.
 	changed map[string]world.Key
 	whole   bool
+	pace    pace
 }
 
 // publishedPlan is a ServicePlan as it was decoded: the plan of the controller, in this process. The runner has the
@@ -72,17 +74,40 @@ func (p *published) setNode(old, now *corev1.Node) bool {
 	if now == nil {
 		delete(p.nodes, old.Name)
 		delete(p.objects, old.Name)
-		p.whole = true
+		p.outdate(false)
 		return true
 	}
 	was, is := p.nodes[now.Name], convert.Node(now, convert.Options{})
 	relevant := was == nil || was.Chassis != is.Chassis || was.Zone != is.Zone || was.GatewayBridge != is.GatewayBridge ||
 		was.SharedGateway != is.SharedGateway || !slices.Equal(was.PodSubnets, is.PodSubnets) ||
 		!slices.Equal(was.Transit, is.Transit) || !slices.Equal(was.Hosts, is.Hosts) ||
-		!maps.Equal(p.objects[now.Name].Labels, now.Labels)
+		!p.sameForSelectors(p.objects[now.Name].Labels, now.Labels)
 	p.nodes[now.Name], p.objects[now.Name] = is, now
-	p.whole = p.whole || relevant
+	if relevant {
+		p.outdate(false)
+	}
 	return relevant
+}
+
+// sameForSelectors reports whether two sets of labels of a node are the same for the selectors of the L2Domains.
+func (p *published) sameForSelectors(was, now map[string]string) bool {
+	if maps.Equal(was, now) {
+		return true
+	}
+	differs := func(key string) bool {
+		a, had := was[key]
+		b, has := now[key]
+		return had != has || a != b
+	}
+	for _, d := range p.domains {
+		for _, s := range d.Spec.NodeSelectors {
+			if slices.ContainsFunc(slices.Collect(maps.Keys(s.MatchLabels)), differs) || slices.ContainsFunc(s.MatchExpressions,
+				func(r metav1.LabelSelectorRequirement) bool { return differs(r.Key) }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // setNetwork takes the cluster subnets from OpenShift's Network. While it is gone, or has none, it keeps the last ones:
@@ -95,19 +120,24 @@ func (p *published) setNetwork(now *unstructured.Unstructured) bool {
 	if len(nets) == 0 || slices.Equal(nets, p.clusterSubnets) {
 		return false
 	}
-	p.clusterSubnets, p.whole = nets, true
+	p.clusterSubnets = nets
+	p.outdate(true)
 	return true
 }
 
 func (p *published) setDomain(old, now *v1alpha1.L2Domain) bool {
-	relevant := now == nil || !sameForZones(p.domains[now.Name], now)
 	if now == nil {
 		delete(p.domains, old.Name)
-	} else {
-		p.domains[now.Name] = now
+		p.outdate(true)
+		return true
 	}
-	p.whole = p.whole || relevant
-	return relevant
+	was := p.domains[now.Name]
+	p.domains[now.Name] = now
+	if sameForZones(was, now) {
+		return false
+	}
+	p.outdate(!sameOrders(was, now))
+	return true
 }
 
 // sameForZones reports whether two versions of an L2Domain are the same for zones; was may be nil. Most writes of its
@@ -241,8 +271,8 @@ func (p *published) changes() (map[world.Key]*plan.Service, bool) {
 	return plans, true
 }
 
-// withShards returns a plan without the addresses whose shards the zone does not have (yet): a ServicePlan and the status
-// of its L2Domain are read independently.
+// withShards returns a plan without the addresses whose shards the zone does not have: a ServicePlan and the status of
+// its L2Domain are read independently.
 func (p *published) withShards(o *publishedPlan) *plan.Service {
 	if !slices.ContainsFunc(o.plan.VIPs, func(v plan.VIP) bool { return !p.shards[v.Shard] }) {
 		return o.plan
