@@ -3,38 +3,42 @@
 package agent
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// role is what the rows of a Service depend on besides its plan: which shards the zone has, and the pod subnets of the
-// nodes whose own addresses backends have (a shard reaches such a backend by an alias in the node's subnet). A node
-// that joins a cluster changes neither, so the Services need not be applied again.
+// role is what the rows of a Service depend on besides its plan: its shards as the zone has them, and the pod subnets
+// of the nodes whose own addresses backends have (a shard reaches such a backend by an alias in the node's subnet). A
+// node that joins a cluster changes neither, so the Services need not be applied again.
 type role struct {
-	shards string
+	shards map[world.ShardID]shardRole
 	hosts  map[string][]netip.Prefix
+}
+
+// shardRole is what the rows of a Service depend on of a shard.
+type shardRole struct {
+	ordinal int
+	// local is set if the node is a gateway, and sharedBridge if a gateway has the bridge of OVN-Kubernetes' own one.
+	local, sharedBridge bool
 }
 
 // roleOf returns the role of a zone with these plans.
 func roleOf(f *plan.Topology, plans map[world.Key]*plan.Service) role {
-	var shards strings.Builder
+	r := role{shards: map[world.ShardID]shardRole{}}
 	for _, d := range f.Domains {
 		for _, s := range d.Shards {
-			var local, sharedBridge bool
+			as := shardRole{ordinal: s.Ordinal}
 			for _, g := range s.Gateways {
-				local = local || g.Chassis == f.Zone.Chassis
-				sharedBridge = sharedBridge || g.SharedBridge
+				as.local = as.local || g.Chassis == f.Zone.Chassis
+				as.sharedBridge = as.sharedBridge || g.SharedBridge
 			}
-			fmt.Fprintln(&shards, s.ID, s.Ordinal, local, sharedBridge)
+			r.shards[s.ID] = as
 		}
 	}
-	r := role{shards: shards.String()}
 	subnets := make(map[string][]netip.Prefix, len(f.Nodes))
 	for _, n := range f.Nodes {
 		subnets[n.Name] = n.PodSubnets
@@ -65,20 +69,26 @@ func (r *role) add(s *plan.Service, subnets func(node string) []netip.Prefix) {
 }
 
 // outdated returns the plans whose rows, written in a former role, differ now, although the plans may be the same. An
-// edit of a node concerns the Services that have backends at its addresses only.
+// edit of a node concerns the Services that have backends at its addresses only, and a shard those with an address in
+// it: a tenant can have one come and go, by a Service that is alone there.
 func (r role) outdated(was role, plans map[world.Key]*plan.Service) map[world.Key]struct{} {
 	changed := func(node string) bool {
 		now, used := r.hosts[node]
 		before, known := was.hosts[node]
 		return used && known && !slices.Equal(now, before)
 	}
-	shards := r.shards != was.shards
+	differs := func(v plan.VIP) bool {
+		now, exists := r.shards[v.Shard]
+		before, existed := was.shards[v.Shard]
+		return exists != existed || now != before
+	}
+	shards := !maps.Equal(r.shards, was.shards)
 	out := map[world.Key]struct{}{}
 	if !shards && !slices.ContainsFunc(slices.Collect(maps.Keys(was.hosts)), changed) {
 		return out
 	}
 	for key, s := range plans {
-		if s != nil && (shards || hasHost(s, changed)) {
+		if s != nil && (shards && slices.ContainsFunc(s.VIPs, differs) || hasHost(s, changed)) {
 			out[key] = struct{}{}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // A node that becomes a gateway needs the load balancers of Services whose plans did not change. Those with a backend
@@ -25,8 +26,9 @@ func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 		}
 	}
 	onHost := func(node string) *plan.Service {
-		return &plan.Service{Listeners: []plan.Listener{{Backends: []plan.Backend{{Node: node, HostNetwork: true}}},
-			{Draining: []plan.Backend{{Node: "n4", HostNetwork: true}, {Node: "n1"}}}}}
+		return &plan.Service{VIPs: []plan.VIP{{Shard: world.ShardID{Domain: "lan"}}},
+			Listeners: []plan.Listener{{Backends: []plan.Backend{{Node: node, HostNetwork: true}}},
+				{Draining: []plan.Backend{{Node: "n4", HostNetwork: true}, {Node: "n1"}}}}}
 	}
 	plans := func(nodes ...string) map[world.Key]*plan.Service {
 		out := map[world.Key]*plan.Service{}
@@ -55,6 +57,7 @@ func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 		p.setNode(nil, node("n5", "n5"))
 		subnets("n5", "10.244.5.0/24")(p)
 	}
+	second := func(p *published) { p.domains["lan"].Status.Shards[1].Ordinal = new(int32(7)) }
 	was := in(plans("n2"), func(*published) {})
 	was.add(onHost("n5"), func(string) []netip.Prefix { return nil }) // changed alone; the node is not known yet
 	for name, c := range map[string]struct {
@@ -66,6 +69,7 @@ func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 		"another order":                        {plans("n2"), gateways("n1", "n2"), nil},
 		"without the node":                     {plans("n2", "n3"), gateways("n2"), []string{"n2", "n3"}},
 		"another ordinal":                      {plans("n2", "n3"), ordinal, []string{"n2", "n3"}},
+		"another shard comes":                  {plans("n2", "n3"), second, nil},
 		"a node joins":                         {plans("n2"), joins, nil},
 		"a node joins, with a backend":         {plans("n2", "n3"), joins, nil},
 		"other subnets":                        {plans("n2", "n3"), subnets("n2", "10.244.9.0/24"), []string{"n2"}},
@@ -77,6 +81,53 @@ func TestRolesChangeWithGatewaysAndSubnetsOfBackends(t *testing.T) {
 	} {
 		var got []string
 		for key := range in(c.plans, c.change).outdated(was, c.plans) {
+			got = append(got, key.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.outdated) {
+			t.Errorf("%s: rows are outdated of %v, want %v", name, got, c.outdated)
+		}
+	}
+}
+
+// A tenant can have a shard come and go: with a Service that is alone in it.
+func TestShardsThatComeAndGoConcernTheirOwnPlansOnly(t *testing.T) {
+	in := func(shards map[int32]int32) *plan.Topology {
+		p := small()
+		status := &p.domains["lan"].Status
+		status.Shards = nil
+		for index, ordinal := range shards {
+			status.Shards = append(status.Shards, v1alpha1.ShardStatus{Index: index, Ordinal: new(ordinal),
+				Gateways: []string{"n2"}, Anchors: []string{"10.50.0.100"}})
+		}
+		f, _, ok := p.desired("n1", world.Cluster{}, nil)
+		if !ok {
+			t.Fatal("the zone is not programmed")
+		}
+		return f
+	}
+	plans := map[world.Key]*plan.Service{}
+	for name, shards := range map[string][]int{"first": {0}, "fifth": {5}, "both": {0, 5}, "none": {}} {
+		s := &plan.Service{}
+		for _, index := range shards {
+			s.VIPs = append(s.VIPs, plan.VIP{Shard: world.ShardID{Domain: "lan", Index: index}})
+		}
+		plans[world.Key{Name: name}] = s
+	}
+	first, both := map[int32]int32{0: 0}, map[int32]int32{0: 0, 5: 1}
+	for name, c := range map[string]struct {
+		was, now map[int32]int32
+		outdated []string
+	}{
+		"nothing changes":      {both, both, nil},
+		"the fifth comes":      {first, both, []string{"both", "fifth"}},
+		"the fifth goes":       {both, first, []string{"both", "fifth"}},
+		"it comes, numbered 0": {first, map[int32]int32{0: 0, 5: 0}, []string{"both", "fifth"}},
+		"another number":       {both, map[int32]int32{0: 0, 5: 2}, []string{"both", "fifth"}},
+		"all shards are other": {both, map[int32]int32{0: 3, 5: 2}, []string{"both", "fifth", "first"}},
+		"the first one":        {map[int32]int32{}, first, []string{"both", "first"}},
+	} {
+		var got []string
+		for key := range roleOf(in(c.now), plans).outdated(roleOf(in(c.was), plans), plans) {
 			got = append(got, key.Name)
 		}
 		if slices.Sort(got); !slices.Equal(got, c.outdated) {
