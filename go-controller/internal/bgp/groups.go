@@ -73,11 +73,17 @@ type grouping struct {
 	// used are the numbers of lists for a Service, which may have thousands of addresses.
 	used    map[use]int
 	sources map[netip.Prefix][]source
-	// claims are the prefixes of each namespace, those of the oldest Services first.
-	claims map[string][]netip.Prefix
+	// claims are the prefixes of namespaces, those of the oldest Services first.
+	claims []claim
 	// splits are the nodes of each combination of sources.
 	splits map[string][]split
 	unions map[string]Attributes
+}
+
+// claim is a prefix in which a Service of a namespace is advertised.
+type claim struct {
+	namespace string
+	prefix    netip.Prefix
 }
 
 // split are the nodes, sorted, to which the same of the sources of a prefix apply.
@@ -95,8 +101,8 @@ type Limits struct{ Prefixes, Local int }
 // same advertisements and nodes share the result.
 func (l *Layout) Group(p *world.Peer, nodes []*world.Node, limits Limits) Grouped {
 	g := &grouping{layout: l, peer: p, eligible: map[world.Family][]string{}, numbers: map[string]int{},
-		used: map[use]int{}, sources: map[netip.Prefix][]source{}, claims: map[string][]netip.Prefix{},
-		splits: map[string][]split{}, unions: map[string]Attributes{}}
+		used: map[use]int{}, sources: map[netip.Prefix][]source{}, splits: map[string][]split{},
+		unions: map[string]Attributes{}}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		for _, n := range nodes {
 			if _, hop := nextHop(p, n, unspecified(f)); hop && Carries(p, f) && !n.NetworkUnavailable {
@@ -201,8 +207,8 @@ func (g *grouping) add(s *world.Service, a netip.Addr) {
 			continue
 		}
 		for prefix := range g.layout.prefixes(s, ad, a) {
-			if list := g.claims[s.Key.Namespace]; len(list) == 0 || list[len(list)-1] != prefix {
-				g.claims[s.Key.Namespace] = append(list, prefix)
+			if c := (claim{s.Key.Namespace, prefix}); len(g.claims) == 0 || g.claims[len(g.claims)-1] != c {
+				g.claims = append(g.claims, c)
 			}
 			if o := (source{ad, nodes, s.LocalPolicy}); !slices.Contains(g.sources[prefix], o) {
 				g.sources[prefix] = append(g.sources[prefix], o)
@@ -227,10 +233,10 @@ func (g *grouping) localNodes(prefix netip.Prefix) int {
 	return 0
 }
 
-// limit drops the prefixes whose cost exceeds a limit. Namespaces that need most get an equal share: one that stays
-// below it loses nothing to another. In a namespace, prefixes that objects have now come first, and then those of the
-// oldest Services, so that an edit of an old Service withdraws no route. A prefix of several namespaces is there if one
-// of them has it within its share.
+// limit drops prefixes so that the others cost at most the limit. Namespaces that need most get an equal share and what
+// others leave of the limit (plan.Divide): one that stays below the share loses nothing to another. Prefixes that
+// objects have now come first, and then those of the oldest Services, so that an edit of an old Service withdraws no
+// route.
 func (g *grouping) limit(limit int, cost func(netip.Prefix) int, dropped map[netip.Prefix]bool) {
 	costs, total := make(map[netip.Prefix]int, len(g.sources)), 0
 	for prefix := range g.sources {
@@ -241,34 +247,16 @@ func (g *grouping) limit(limit int, cost func(netip.Prefix) int, dropped map[net
 		return
 	}
 	there := g.layout.world.FRR.Prefixes(g.peer.Name)
-	needs := map[string]int{}
-	for namespace, list := range g.claims {
-		var now, others []netip.Prefix
-		seen := map[netip.Prefix]bool{}
-		for _, prefix := range list {
-			switch {
-			case seen[prefix] || dropped[prefix]:
-				continue
-			case there[prefix.String()]:
-				now = append(now, prefix)
-			default:
-				others = append(others, prefix)
-			}
-			seen[prefix] = true
-			needs[namespace] += costs[prefix]
-		}
-		g.claims[namespace] = append(now, others...)
-	}
-	share, kept := plan.FairShare(needs, limit), map[netip.Prefix]bool{}
-	for _, list := range g.claims {
-		used := 0
-		for _, prefix := range list {
-			if used+costs[prefix] <= share {
-				used += costs[prefix]
-				kept[prefix] = true
-			}
+	var claims []plan.Claim[netip.Prefix]
+	seen := map[claim]bool{}
+	for _, c := range g.claims {
+		if !seen[c] && !dropped[c.prefix] {
+			seen[c] = true
+			claims = append(claims, plan.Claim[netip.Prefix]{Namespace: c.namespace, Key: c.prefix, Cost: costs[c.prefix],
+				Current: there[c.prefix.String()]})
 		}
 	}
+	kept, _ := plan.Divide(claims, limit)
 	for prefix := range g.sources {
 		if !kept[prefix] {
 			dropped[prefix] = true

@@ -68,21 +68,21 @@ func (st *state) released(p *pool, now time.Time) []world.Lease {
 }
 
 // withinMaxLeases returns at most v1alpha1.MaxLeases leases. The namespaces that have most are reduced to an equal
-// share: each of the Services that shared an address has a lease of it, and a tenant that deletes many of them must not
-// end the cooldown of others.
+// share and what others leave: each of the Services that shared an address has a lease of it, and a tenant that deletes
+// many of them must not end the cooldown of others.
 func withinMaxLeases(latestFirst []world.Lease) []world.Lease {
 	if len(latestFirst) <= v1alpha1.MaxLeases {
 		return latestFirst
 	}
-	leases := map[string]int{}
-	for _, lease := range latestFirst {
-		leases[lease.Service.Namespace]++
+	claims := make([]plan.Claim[int], len(latestFirst))
+	for i, lease := range latestFirst {
+		claims[i] = plan.Claim[int]{Namespace: lease.Service.Namespace, Key: i, Cost: 1}
 	}
-	share := plan.FairShare(leases, v1alpha1.MaxLeases)
-	clear(leases)
-	return slices.DeleteFunc(latestFirst, func(lease world.Lease) bool {
-		leases[lease.Service.Namespace]++
-		return leases[lease.Service.Namespace] > share
+	kept, _ := plan.Divide(claims, v1alpha1.MaxLeases)
+	i := -1
+	return slices.DeleteFunc(latestFirst, func(world.Lease) bool {
+		i++
+		return !kept[i]
 	})
 }
 

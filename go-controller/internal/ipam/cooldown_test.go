@@ -95,6 +95,22 @@ func TestCooldownsOverTheLimitEndEarly(t *testing.T) {
 	}
 }
 
+// The limit of a pool does not end the cooldowns of all namespaces if there are more of these than cooldowns.
+func TestCooldownsOfMoreNamespacesThanTheLimit(t *testing.T) {
+	w := worldtest.Large(0, 0)
+	w.Now = time.Unix(1_000_000, 0)
+	p := w.Pools[0]
+	p.ReuseDelay = 24 * time.Hour
+	for a, i := netip.MustParseAddr("10.0.1.1"), 0; i <= v1alpha1.MaxLeases; a, i = a.Next(), i+1 {
+		p.Leases = append(p.Leases, world.Lease{Addr: a, Released: w.Now.Add(time.Duration(i-10_000) * time.Second),
+			Service: world.Key{Namespace: fmt.Sprintf("tenant-%d", i), Name: "web"}})
+	}
+	leases, oldest := ipam.Allocate(w, threeShards).Pools[p.Name].Leases, p.Leases[1]
+	if n := len(leases); n != v1alpha1.MaxLeases || leases[n-1] != oldest {
+		t.Errorf("%d leases, want %d, of which %v is the oldest", n, v1alpha1.MaxLeases, oldest)
+	}
+}
+
 // A tenant within its quota, whose Services share addresses, does not end the cooldown of another tenant's address:
 // each of its Services has a lease of each of them.
 func TestCooldownsOfSharersEndNoOther(t *testing.T) {

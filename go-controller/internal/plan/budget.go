@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -106,7 +105,8 @@ type Budget struct {
 	// cluster is exceeded.
 	full   map[string]bool
 	shared bool
-	// share is the most that a namespace gets. advanced is what Advance gave each beyond the limit of the cluster.
+	// share is the most that a namespace gets, but for what others leave. advanced is what Advance gave each beyond the
+	// limit of the cluster.
 	share    int
 	advanced map[string]int
 }
@@ -122,7 +122,8 @@ type ServiceDemand struct {
 //
 // A Service gets all that it needs or nothing: a part would serve some clients and not others. Within a namespace,
 // older Services come first. If all namespaces together need more than the cluster programs, the largest ones are
-// reduced to an equal share, so that no namespace loses anything to another one that needs more.
+// reduced to an equal share and what is left by others (Divide), so that no namespace loses anything to another one
+// that needs more.
 func NewBudget(limits world.Limits, oldestFirst []ServiceDemand) (*Budget, map[world.Key]Excess) {
 	excess := map[world.Key]Excess{}
 	var fit []ServiceDemand
@@ -134,10 +135,19 @@ func NewBudget(limits world.Limits, oldestFirst []ServiceDemand) (*Budget, map[w
 		}
 	}
 	b := &Budget{limits: limits, full: map[string]bool{}, advanced: map[string]int{}}
-	b.grant(fit, orUnlimited(limits.NamespaceBackends), BackendsOfNamespace, excess)
+	b.share = orUnlimited(limits.NamespaceBackends)
+	b.grant(fit, BackendsOfNamespace, excess, func(c ServiceDemand) bool {
+		return b.used[c.Key.Namespace]+c.Demand.cost() <= b.share
+	})
 	if b.shared = b.total > orUnlimited(limits.Backends); b.shared {
 		fit = slices.DeleteFunc(fit, func(c ServiceDemand) bool { return excess[c.Key].Limit != NoLimit })
-		b.grant(fit, FairShare(b.used, limits.Backends), BackendsOfCluster, excess)
+		claims := make([]Claim[world.Key], len(fit))
+		for i, c := range fit {
+			claims[i] = Claim[world.Key]{Namespace: c.Key.Namespace, Key: c.Key, Cost: c.Demand.cost()}
+		}
+		var granted map[world.Key]bool
+		granted, b.share = Divide(claims, limits.Backends)
+		b.grant(fit, BackendsOfCluster, excess, func(c ServiceDemand) bool { return granted[c.Key] })
 	}
 	return b, excess
 }
@@ -150,33 +160,19 @@ func orUnlimited(limit int) int {
 	return limit
 }
 
-// grant gives each namespace at most the given amount, oldest Services first.
-func (b *Budget) grant(oldestFirst []ServiceDemand, most int, limit Limit, excess map[world.Key]Excess) {
-	b.total, b.used, b.share = 0, map[string]int{}, most
+// grant counts the Services that fit, oldest first. The others exceed the limit.
+func (b *Budget) grant(oldestFirst []ServiceDemand, limit Limit, excess map[world.Key]Excess,
+	fits func(ServiceDemand) bool) {
+	b.total, b.used = 0, map[string]int{}
 	for _, c := range oldestFirst {
-		cost, namespace := c.Demand.cost(), c.Key.Namespace
-		if b.used[namespace]+cost > most {
+		if !fits(c) {
 			excess[c.Key] = Excess{limit, c.Demand}
-			b.full[namespace] = true
+			b.full[c.Key.Namespace] = true
 			continue
 		}
-		b.used[namespace] += cost
-		b.total += cost
+		b.used[c.Key.Namespace] += c.Demand.cost()
+		b.total += c.Demand.cost()
 	}
-}
-
-// FairShare returns the largest share such that no namespace gets more, those that need less get what they need and
-// all together get at most total.
-func FairShare(needs map[string]int, total int) int {
-	ascending := slices.Sorted(maps.Values(needs))
-	for i, need := range ascending {
-		share := total / (len(ascending) - i)
-		if need > share {
-			return share
-		}
-		total -= need
-	}
-	return total
 }
 
 // beyondOwn returns the limit that a Service exceeds by itself.

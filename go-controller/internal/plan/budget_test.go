@@ -42,6 +42,12 @@ func TestBudget(t *testing.T) {
 			"map[a/2:6 b/4:6]"},
 		{"the limit of the namespace applies before the share", world.Limits{NamespaceBackends: 10, Backends: 20},
 			[]plan.ServiceDemand{demand("a", 1, 10), demand("a", 2, 10), demand("b", 3, 10)}, "map[a/2:5]"},
+		{"one namespace too many", world.Limits{Backends: 20},
+			[]plan.ServiceDemand{demand("a", 1, 7), demand("b", 2, 7), demand("c", 3, 7)}, "map[c/3:6]"},
+		{"a small one takes what fits", world.Limits{Backends: 20},
+			[]plan.ServiceDemand{demand("a", 1, 10), demand("b", 2, 10), demand("c", 3, 1)}, "map[b/2:6]"},
+		{"the largest does not take what is left", world.Limits{Backends: 20},
+			[]plan.ServiceDemand{demand("a", 1, 15), demand("b", 2, 7), demand("c", 3, 7)}, "map[a/1:6]"},
 	} {
 		_, excess := plan.NewBudget(test.limits, test.demands)
 		got := map[string]plan.Limit{}

@@ -237,9 +237,9 @@ const (
 	// ReasonFRRRefused (Ready=False), on BGPPeers with backend FRRK8s: the API server refused an FRRConfiguration.
 	ReasonFRRRefused = "FRRRefused"
 	// ReasonTooManyRoutes (Ready=False), on BGPPeers with backend FRRK8s: there are more prefixes than FRR is given
-	// (1,000, and 100,000 prefixes x nodes of Services with externalTrafficPolicy Local). Namespaces have equal shares,
-	// in which those that are advertised already and then those of the oldest Services come first. On Services
-	// (Announced, False): an address is not among them.
+	// (1,000, and 100,000 prefixes x nodes of Services with externalTrafficPolicy Local). Namespaces have equal shares
+	// and what others leave, in which those that are advertised already and then those of the oldest Services come first.
+	// On Services (Announced, False): an address is not among them.
 	ReasonTooManyRoutes = "TooManyRoutes"
 	// ReasonNotWithdrawn (Ready=False), on BGPPeers whose backend is or was FRRK8s: FRR on some nodes advertises routes
 	// that it should have withdrawn.
