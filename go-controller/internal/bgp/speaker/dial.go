@@ -154,10 +154,15 @@ func (p *peer) cancelAttempt() {
 // dial connects to a router.
 func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 	n := t.neighbor
+	var cookie uint64 // of the last socket: net may try several
+	failedToConnect := func() { known.ended(cookie, time.Now()) }
 	d := net.Dialer{ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
+		failedToConnect()
 		var err error
 		if failed := c.Control(func(fd uintptr) {
-			err = errors.Join(options(int(fd), t), known.add(int(fd)))
+			var unknown error
+			cookie, unknown = known.add(int(fd))
+			err = errors.Join(options(int(fd), t), unknown)
 		}); failed != nil {
 			return failed
 		}
@@ -171,6 +176,9 @@ func dial(ctx context.Context, t target, known *sockets) (*net.TCPConn, error) {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(zoned(n.Source, addr.Zone()), 0))
 	}
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, n.Port).String())
+	if err != nil {
+		failedToConnect()
+	}
 	if errors.Is(err, unix.ECONNRESET) { // The peer had accepted the connection.
 		return nil, errClosed{}
 	}

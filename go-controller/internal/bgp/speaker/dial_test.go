@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -44,5 +45,30 @@ func TestMessagesAreNetworkControl(t *testing.T) {
 		if class != 0xc0 {
 			t.Errorf("%s: traffic class %#x, want 0xc0 (CS6)", c.at, class)
 		}
+	}
+}
+
+// The kernel reports no end of a socket that failed before it had a peer. Its cookie is not kept, however often an
+// address is tried that the node does not have.
+func TestFailedDialsLeaveNoSockets(t *testing.T) {
+	t.Parallel()
+	known := &sockets{}
+	if _, err := known.subscribe(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(known.unsubscribe)
+	to := target{neighbor: bgp.Neighbor{Source: netip.MustParseAddr("192.0.2.1"), Port: 179},
+		addr: netip.MustParseAddr("127.0.0.1")}
+	for range 3 {
+		if conn, err := dial(t.Context(), to, known); err == nil {
+			t.Fatal(conn.Close(), "connected from an address of another host")
+		}
+	}
+	if len(known.own) == 0 {
+		t.Error("a socket is not known after it has ended: a list of sockets may be older")
+	}
+	known.ended(0, time.Now().Add(2*remembered)) // another socket
+	if len(known.own) != 0 {
+		t.Errorf("sockets %v are kept", known.own)
 	}
 }

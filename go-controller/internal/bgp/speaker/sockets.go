@@ -129,19 +129,20 @@ func (s *sockets) setPorts(ports []uint16) error {
 	return errors.Join(raw.Control(func(fd uintptr) { err = filterPorts(int(fd), ports) }), err)
 }
 
-// add makes a socket known as one of this process. It must not be connected yet.
-func (s *sockets) add(fd int) error {
+// add makes a socket known as one of this process, and returns its cookie. It must not be connected yet. The caller
+// must call ended if the socket gets no peer: the messages that are received are those of sockets with one.
+func (s *sockets) add(fd int) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.events == nil {
-		return nil
+		return 0, nil
 	}
 	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
-		return os.NewSyscallError("getsockopt SO_COOKIE", err)
+		return 0, os.NewSyscallError("getsockopt SO_COOKIE", err)
 	}
 	s.own[cookie] = time.Time{}
-	return nil
+	return cookie, nil
 }
 
 // ended records the end of a socket, and reports whether it was one of this process.
