@@ -49,3 +49,31 @@ func TestDomainsAreWrittenSeldomForCountsAndTexts(t *testing.T) {
 		<-done
 	})
 }
+
+// What was refused delays no other order of gateways, which may not be refused.
+func TestAnotherOrderOfGatewaysDoesNotWaitForWhatWasRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusing[*v1alpha1.L2Domain]{refuse: true, objectStore: objectStore[*v1alpha1.L2Domain]{
+			object: &v1alpha1.L2Domain{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}}}
+		w := NewDomainWriter(s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		set := func(gateways ...string) {
+			w.Set(map[string]status.Merge[*v1alpha1.L2Domain]{"lan": status.Domain(v1alpha1.L2DomainStatus{
+				Shards: []v1alpha1.ShardStatus{{Gateways: gateways}}}, nil, true)})
+		}
+		set("n1", "n2")
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		s.refuse = false
+		set("n2", "n1")
+		<-time.After(2 * objectPause)
+		synctest.Wait()
+		if s.count() != 1 {
+			t.Errorf("%d writes, want 1", s.count())
+		}
+		cancel()
+		<-done
+	})
+}

@@ -22,6 +22,10 @@ import (
 const (
 	// objectPause is the minimum time between two status writes of one object.
 	objectPause = time.Second
+	// maxRefusedPause is the maximum time between two attempts while the API server refuses the status of an object: it is
+	// refused until the object's other fields, our state or the CRD change. The first attempts follow with objectPause,
+	// doubled each time.
+	maxRefusedPause = time.Minute
 	// statusBurst writes of a paced object can follow each other with that pause, further ones with statusPause: counts of
 	// a pool change whenever a tenant creates or deletes a Service, and a router changes what a node reports.
 	statusBurst = 10
@@ -45,17 +49,26 @@ type ObjectWriter[T object] struct {
 	paced    bool
 	isUrgent func(before, after T) bool
 
-	mu     sync.Mutex
-	want   map[string]status.Merge[T]
-	last   map[string]time.Time
-	limits map[string]*rate.Limiter
-	mine   map[string]written[T]
+	mu   sync.Mutex
+	want map[string]status.Merge[T]
+	last map[string]time.Time
+	// refused are the last writes of objects whose status was refused.
+	refused map[string]refusal[T]
+	limits  map[string]*rate.Limiter
+	mine    map[string]written[T]
 }
 
 // written is the response of the API server to a write that the informer has not shown yet.
 type written[T object] struct {
 	over   string // resourceVersion that the write replaced
 	object T
+}
+
+// refusal is what the API server refused, and the pause after that. A status that differs in what is urgent does not
+// wait: it may not be refused.
+type refusal[T object] struct {
+	object T
+	pause  time.Duration
 }
 
 // WriteObserver is called with the object before and after each successful write.
@@ -77,6 +90,7 @@ func NewObjectWriter[T object](
 		queue:   workqueue.NewTypedDelayingQueue[string](),
 		want:    map[string]status.Merge[T]{},
 		last:    map[string]time.Time{},
+		refused: map[string]refusal[T]{},
 		limits:  map[string]*rate.Limiter{},
 		mine:    map[string]written[T]{},
 	}
@@ -134,6 +148,7 @@ func (w *ObjectWriter[T]) Set(want map[string]status.Merge[T]) {
 	w.mu.Lock()
 	w.want = want
 	maps.DeleteFunc(w.last, func(name string, _ time.Time) bool { return want[name] == nil })
+	maps.DeleteFunc(w.refused, func(name string, _ refusal[T]) bool { return want[name] == nil })
 	maps.DeleteFunc(w.limits, func(name string, _ *rate.Limiter) bool { return want[name] == nil })
 	maps.DeleteFunc(w.mine, func(name string, _ written[T]) bool { return want[name] == nil })
 	w.mu.Unlock()
@@ -162,7 +177,7 @@ func (w *ObjectWriter[T]) Run(ctx context.Context) {
 // write returns the time to wait before the next attempt, 0 for none.
 func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration {
 	w.mu.Lock()
-	merge, last := w.want[name], w.last[name]
+	merge, last, refused := w.want[name], w.last[name], w.refused[name]
 	have, ok := w.newest(name)
 	w.mu.Unlock()
 	if merge == nil || !ok {
@@ -173,7 +188,11 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if !changed {
 		return 0
 	}
-	if pause := last.Add(objectPause).Sub(now); pause > 0 {
+	minimum := objectPause
+	if refused.pause > 0 && (w.isUrgent == nil || !w.isUrgent(refused.object, next)) {
+		minimum = refused.pause
+	}
+	if pause := last.Add(minimum).Sub(now); pause > 0 {
 		return pause
 	}
 	if w.paced && !w.isUrgent(have, next) {
@@ -194,6 +213,13 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	w.mu.Lock()
 	w.last[name] = now
 	delete(w.mine, name)
+	again := objectPause
+	if isRefused(err) {
+		again = min(max(objectPause, 2*refused.pause), maxRefusedPause)
+		w.refused[name] = refusal[T]{next, again}
+	} else {
+		delete(w.refused, name)
+	}
 	if err == nil {
 		w.mine[name] = written[T]{over: have.GetResourceVersion(), object: got}
 	}
@@ -205,7 +231,14 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	if !errors.IsConflict(err) {
 		klog.ErrorS(err, "Failed to write status", "kind", w.kind, "name", name)
 	}
-	return objectPause
+	return again
+}
+
+// isRefused reports whether the API server refused a write because of what is written or who writes it. Other errors
+// end by themselves.
+func isRefused(err error) bool {
+	return errors.IsInvalid(err) || errors.IsBadRequest(err) || errors.IsForbidden(err) ||
+		errors.IsRequestEntityTooLargeError(err)
 }
 
 // reserve takes a write from the limit of an object, or returns the time until there is one to take.

@@ -249,3 +249,50 @@ func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {
 		<-done
 	})
 }
+
+// refusing refuses writes as long as refuse is set.
+type refusing[T metav1.Object] struct {
+	objectStore[T]
+	refuse   bool
+	attempts int
+}
+
+func (r *refusing[T]) UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error) {
+	r.attempts++
+	if r.refuse {
+		var none T
+		return none, errors.NewInvalid(v1alpha1.GroupVersion().WithKind("Any").GroupKind(), o.GetName(), nil)
+	}
+	return r.objectStore.UpdateStatus(ctx, o, options)
+}
+
+// A status that the API server refuses, as one with an older CRD does, is tried again each minute, however often there
+// is a decision. Once a write succeeds, the next one does not wait.
+func TestRefusedStatusIsTriedEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusing[*v1alpha1.IPAddressPool]{objectStore: poolStore{object: newPoolStore().object}, refuse: true}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		const minutes = 10
+		for i := range int64(minutes * 60) {
+			w.Set(inUse(ipam.PoolUsage{Assigned4: i}))
+			<-time.After(time.Second)
+		}
+		synctest.Wait()
+		if most := minutes + 6; s.attempts > most { // after 1, 2, 4, 8, 16, 32 and 60 s
+			t.Errorf("%d attempts in %d minutes, want %d at most", s.attempts, minutes, most)
+		}
+		s.refuse = false
+		<-time.After(time.Minute)
+		w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
+		<-time.After(objectPause)
+		synctest.Wait()
+		if s.writes != 2 || s.object.Status.AssignedIPv4 != 1 {
+			t.Errorf("%d writes, the last reports %d; want 2 and 1", s.writes, s.object.Status.AssignedIPv4)
+		}
+		cancel()
+		<-done
+	})
+}
