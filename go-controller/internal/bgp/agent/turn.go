@@ -42,9 +42,10 @@ type turn struct {
 	held   bool
 
 	// The following fields are used by run only: the resourceVersion of the Lease as last written by another node, and
-	// when it was first seen.
-	seen  string
-	since time.Time
+	// when it was first seen. mayHold means that a write which acquires the Lease failed, and may have been applied.
+	seen    string
+	since   time.Time
+	mayHold bool
 }
 
 func newTurn(node string, leases coordinationclient.LeaseInterface, changed func(string)) *turn {
@@ -105,9 +106,9 @@ func (t *turn) run(ctx context.Context) {
 		releasing = releasing || t.withdraw(!time.Now().Before(ends))
 		var err error
 		switch {
-		case releasing:
+		case releasing, t.mayHold && !t.isWanted():
 			if err = t.release(ctx); err == nil {
-				releasing, ends = false, time.Time{}
+				releasing, t.mayHold, ends = false, false, time.Time{}
 			}
 		case !ends.IsZero():
 			again.Reset(time.Until(ends))
@@ -169,7 +170,7 @@ func (t *turn) acquire(ctx context.Context) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SessionTurnLease},
 			Spec: spec}, metav1.CreateOptions{})
-		return err == nil, ignoreError(err, apierrors.IsAlreadyExists)
+		return t.acquired(err, apierrors.IsAlreadyExists)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read Lease %s: %w", v1alpha1.SessionTurnLease, err)
@@ -185,7 +186,16 @@ func (t *turn) acquire(ctx context.Context) (bool, error) {
 	}
 	lease.Spec = spec
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return err == nil, ignoreError(err, apierrors.IsConflict)
+	return t.acquired(err, apierrors.IsConflict)
+}
+
+// acquired returns the result of acquire after a write. isOther reports whether the Lease has changed meanwhile, by a
+// write of another node or an earlier one of this node.
+func (t *turn) acquired(err error, isOther func(error) bool) (bool, error) {
+	if err == nil || !isOther(err) {
+		t.mayHold = err != nil
+	}
+	return err == nil, ignoreError(err, isOther)
 }
 
 // release releases the Lease if this node holds it.

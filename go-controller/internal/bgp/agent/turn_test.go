@@ -15,6 +15,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -163,4 +164,45 @@ func TestTurnIsRequestedWhileReleasePends(t *testing.T) {
 			t.Error("a request was lost")
 		}
 	})
+}
+
+// A node acquires the Lease without getting the answer, and wants it no more. Others do not wait until the Lease
+// expires.
+func TestTurnIsReleasedAfterALostAnswer(t *testing.T) {
+	for _, verb := range []string{"create", "update"} {
+		synctest.Test(t, func(t *testing.T) {
+			kube := fake.NewClientset()
+			leases := kube.CoordinationV1().Leases(v1alpha1.PasswordsNamespace)
+			if verb == "update" {
+				if _, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+					Name: v1alpha1.SessionTurnLease}}, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lost := false
+			kube.PrependReactor(verb, "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if lost {
+					return false, nil, nil
+				}
+				lost = true
+				if _, _, err := clienttesting.ObjectReaction(kube.Tracker())(a); err != nil {
+					t.Error(err)
+				}
+				return true, nil, context.DeadlineExceeded
+			})
+			node := newTurn("n1", leases, func(string) {})
+			go node.run(t.Context())
+			node.Take("tor")
+			synctest.Wait()
+			if node.Take("tor") || !lost {
+				t.Errorf("%s: the turn is had without an answer", verb)
+			}
+			node.Done("tor")
+			synctest.Wait()
+			lease, err := leases.Get(t.Context(), v1alpha1.SessionTurnLease, metav1.GetOptions{})
+			if err != nil || *lease.Spec.HolderIdentity != "" {
+				t.Errorf("%s: %v, the Lease is %+v", verb, err, lease)
+			}
+		})
+	}
 }
