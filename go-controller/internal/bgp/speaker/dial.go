@@ -129,7 +129,7 @@ func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]b
 		p.attempt = nil
 		if o.err == nil {
 			p.ending = o.ending
-			p.session = newSession(to, o.conn, localOf(o.conn, to.addr.Zone()), routes, func() { signal(p.wake) })
+			p.setSession(newSession(to, o.conn, localOf(o.conn, to.addr.Zone()), routes, func() { signal(p.wake) }))
 			go p.session.run(to.neighbor, hostname())
 			return 0
 		}

@@ -13,7 +13,9 @@ func (p *peer) change(to target) {
 	case p.target == target{} || p.target == to:
 	case p.target.sameSession(to):
 		if p.session != nil {
+			p.mu.Lock()
 			p.session.target = to
+			p.mu.Unlock()
 			p.session.setKeepalive(to.neighbor)
 		}
 	case !p.mayClose():

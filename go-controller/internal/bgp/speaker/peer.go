@@ -37,9 +37,10 @@ type peer struct {
 	want  *bgp.Session
 	state State
 	found found // the discovered link of an unnumbered peer
+	// session and its target are changed by run only, which reads them without the mutex.
+	session *session
 
 	// The following fields are used by run only.
-	session *session
 	attempt *attempt
 	// target is that of the session and the attempts; the zero target before the first.
 	target target
@@ -228,29 +229,33 @@ func (p *peer) startDiscovery(ctx context.Context, on string) {
 		p.cancelDiscovery()
 	}
 	p.cancelDiscovery, p.discoveryInterface = nil, on
-	p.setDiscovered(found{err: fmt.Errorf("no Router Advertisement was received on interface %s", on)})
+	p.setDiscovered(ctx, found{err: fmt.Errorf("no Router Advertisement was received on interface %s", on)})
 	if on == "" {
 		return
 	}
 	ctx, p.cancelDiscovery = context.WithCancel(ctx)
-	session := func() netip.Addr {
-		if now := p.State(); now.Phase == Established {
-			return now.Addr
-		}
-		return netip.Addr{}
-	}
-	go unnumbered.Seek(ctx, on, session, func(link unnumbered.Link, err error) {
-		if ctx.Err() == nil {
-			p.setDiscovered(found{link, err})
-		}
-	})
+	go unnumbered.Seek(ctx, on, p.router, func(link unnumbered.Link, err error) { p.setDiscovered(ctx, found{link, err}) })
 }
 
-func (p *peer) setDiscovered(f found) {
+// router returns the address of the router with which there is a session; the zero Addr if there is none. The published
+// state may be older.
+func (p *peer) router() netip.Addr {
 	p.mu.Lock()
-	p.found = f
-	p.mu.Unlock()
-	signal(p.wake)
+	defer p.mu.Unlock()
+	if p.session == nil || p.session.observed().phase != Established {
+		return netip.Addr{}
+	}
+	return p.session.addr
+}
+
+// setDiscovered records the result of a discovery, unless its context has ended: there may be another one by now.
+func (p *peer) setDiscovered(ctx context.Context, f found) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() == nil {
+		p.found = f
+		signal(p.wake)
+	}
 }
 
 // reap removes a session that has ended.
@@ -321,8 +326,15 @@ func (p *peer) end(why string) {
 		routes, _ := p.session.advertisedCounts()
 		p.updates += routes.updates
 		p.notifications.add(p.session.observed().notifications)
-		p.session = nil
+		p.setSession(nil)
 	}
+}
+
+// setSession replaces the session; nil stands for none.
+func (p *peer) setSession(s *session) {
+	p.mu.Lock()
+	p.session = s
+	p.mu.Unlock()
 }
 
 // recordError records an error if it differs from the last one.
