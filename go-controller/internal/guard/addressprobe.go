@@ -93,7 +93,8 @@ func (p addressProbes) due(now time.Time) (ask []netip.Addr, again time.Time) {
 
 // recordProbe records a probe. If it could not be sent, or its answer may be lost because reading was paused, silence
 // means nothing: it does not count, and is repeated when the next one is due. While hosts flood the segment, that is
-// later, so that they cause no broadcasts.
+// later, so that they cause no broadcasts. A pause may also have begun just after the probes before, so they count
+// no longer.
 func (p *addressProbe) recordProbe(now time.Time, sent, paused bool) {
 	switch {
 	case sent && !paused:
@@ -102,7 +103,7 @@ func (p *addressProbe) recordProbe(now time.Time, sent, paused bool) {
 		p.found = convert.ConflictReport{}
 	}
 	if paused {
-		p.next = now.Add(conflictProbeInterval)
+		p.unanswered, p.next = 0, now.Add(conflictProbeInterval)
 	}
 }
 

@@ -110,6 +110,24 @@ func TestProbesWhileReadingIsPaused(t *testing.T) {
 	}
 }
 
+// A host that makes an answer be lost after each probe, and waits until reading goes on, frees no address.
+func TestProbesBeforeAPauseDoNotCount(t *testing.T) {
+	a, start := netip.MustParseAddr("10.50.0.7"), time.Unix(1000, 0)
+	q := addressProbes{}
+	q.setRequests(start, []world.ProbeRequest{{ID: "1-1", Network: "provider", Addresses: []netip.Addr{a}}}, nil)
+	paused := false
+	for at := time.Duration(0); at < 20*time.Second; at += 50 * time.Millisecond {
+		ask, _ := q.due(start.Add(at))
+		for _, a := range ask {
+			q[a].recordProbe(start.Add(at), true, paused)
+			paused = !paused
+		}
+	}
+	if done := q.probed(); len(done) > 0 {
+		t.Errorf("every other probe was before a pause, and %v are done", done)
+	}
+}
+
 // An answer counts for the current request. Answers of our own router are ignored. A host that answered a request of
 // another controller still has the address.
 func TestAnswersToSupersededProbesAreIgnored(t *testing.T) {

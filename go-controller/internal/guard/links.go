@@ -20,7 +20,8 @@ import (
 const (
 	// maxAnswerRate is how many frames per second are read from a link, which takes 1.5 % of a CPU. When more
 	// come, reading pauses for pauseTime, and the kernel discards what its buffer does not hold. Then an answer may be
-	// lost, so those to probes of pauseMemory later are not relied on.
+	// lost, so those to probes of pauseMemory later are not relied on. The same applies when the buffer has overflowed
+	// for another reason.
 	maxAnswerRate = 2000
 	pauseTime     = 100 * time.Millisecond
 	pauseMemory   = time.Second
@@ -44,11 +45,23 @@ type port struct {
 	pause pause
 }
 
-// pause records when reading was last paused, in nanoseconds since 1970.
-type pause struct{ last atomic.Int64 }
+// pause records when reading was last paused, or frames were lost, in nanoseconds since 1970.
+type pause struct {
+	last atomic.Int64
+	logs rate.Sometimes
+}
 
 func (p *pause) isRecent(now time.Time) bool {
 	return now.Sub(time.Unix(0, p.last.Load())) < pauseMemory
+}
+
+func (l *links) recordPause(device string, p *pause) {
+	l.metrics.pauses.Inc()
+	p.last.Store(time.Now().UnixNano())
+	p.logs.Do(func() {
+		klog.InfoS("A link carries more ARP and ND than is read; address conflicts may be found late", "link", device,
+			"readPerSecond", maxAnswerRate)
+	})
 }
 
 type receivedAnswer struct {
@@ -80,7 +93,7 @@ func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan in
 				continue
 			}
 			delete(l.unopened, link.Name)
-			to = &port{Port: opened}
+			to = &port{Port: opened, pause: pause{logs: rate.Sometimes{Interval: pauseLogInterval}}}
 			l.ports[link.Name] = to
 			go l.listen(ctx, link.Name, opened.Receive, &to.pause)
 		}
@@ -93,33 +106,35 @@ func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan in
 			continue
 		}
 		l.metrics.probes.Inc()
+		if to.Lost() {
+			l.recordPause(link.Name, &to.pause)
+		}
 		sent, paused = true, paused || to.pause.isRecent(time.Now())
 	}
 	return sent, paused
 }
 
-// listen reads answers until the port is closed, at a limited rate: a host can send any number of frames.
-func (l *links) listen(ctx context.Context, device string, receive func() (neighbour.Answer, error), pauses *pause) {
-	limit, logs := rate.NewLimiter(maxAnswerRate, maxAnswerRate), rate.Sometimes{Interval: pauseLogInterval}
+// listen reads answers until the port is closed, at a limited rate: a host can send any number of frames, also such that
+// are no answers.
+func (l *links) listen(ctx context.Context, device string, receive func() (neighbour.Answer, bool, error),
+	pauses *pause) {
+	limit := rate.NewLimiter(maxAnswerRate, maxAnswerRate)
 	for {
-		answer, err := receive()
+		answer, ok, err := receive()
 		if err != nil {
 			return
 		}
-		select {
-		case l.received <- receivedAnswer{device, answer}:
-		case <-ctx.Done():
-			return
+		if ok {
+			select {
+			case l.received <- receivedAnswer{device, answer}:
+			case <-ctx.Done():
+				return
+			}
 		}
 		if limit.Allow() {
 			continue
 		}
-		l.metrics.pauses.Inc()
-		logs.Do(func() {
-			klog.InfoS("A link carries more ARP and ND than is read; address conflicts may be found late", "link", device,
-				"readPerSecond", maxAnswerRate)
-		})
-		pauses.last.Store(time.Now().UnixNano())
+		l.recordPause(device, pauses)
 		select {
 		case <-time.After(pauseTime):
 		case <-ctx.Done():

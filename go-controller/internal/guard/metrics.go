@@ -39,8 +39,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		announcements: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "announcements_total",
 			Help: "Announcements of shards that the node's chassis has just claimed: up to three per claim and link."}),
 		pauses: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "address_probe_pauses_total",
-			Help: "Pauses of 100 ms in reading ARP and ND from a link that carries over 2,000 such frames per second: " +
-				"conflicts may be found late."}),
+			Help: "Pauses of 100 ms in reading ARP and ND from a link that carries over 2,000 such frames per second, and " +
+				"probes before which such frames were lost: conflicts may be found late."}),
 	}
 	for _, kind := range faultKinds() {
 		m.faults.WithLabelValues(string(kind))

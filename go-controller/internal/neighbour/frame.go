@@ -172,5 +172,8 @@ func parseAnswer(frame []byte) (a netip.Addr, mac string, ok bool) {
 			}
 		}
 	}
-	return a, net.HardwareAddr(m[:6]).String(), a.IsValid() && !a.IsUnspecified()
+	if !a.IsValid() || a.IsUnspecified() {
+		return a, "", false
+	}
+	return a, net.HardwareAddr(m[:6]).String(), true
 }

@@ -76,12 +76,14 @@ func prepare(fd, device int) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: device}))
 }
 
-// answerFilter returns a filter that accepts ARP, neighbour advertisements, and what may be one behind extension
-// headers, because a gateway's uplink carries much other traffic.
+// answerFilter returns a filter that accepts ARP with a sender address, neighbour advertisements, and what may be one
+// behind extension headers, because a gateway's uplink carries much other traffic.
 func answerFilter() []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: atType, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipTrue: 10},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeARP, SkipFalse: 2},
+		bpf.LoadAbsolute{Off: atSenderAddr, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 11, SkipFalse: 10}, // an ARP probe (RFC 5227 section 1.1)
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: typeIPv6, SkipFalse: 10},
 		bpf.LoadAbsolute{Off: atHopLimit, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: hops, SkipFalse: 8},
@@ -123,28 +125,41 @@ func (p *Port) ClaimFor(mac [6]byte, a netip.Addr, vlan int) error {
 	return nil
 }
 
-// Receive waits for the next answer to any probe. The error is os.ErrClosed after Close. Only one goroutine may call
-// it.
-func (p *Port) Receive() (Answer, error) {
+// Receive waits for the next frame that may be an answer to any probe, and ok reports whether it is one. It returns
+// after each frame, so that the caller can limit how many are read. The error is os.ErrClosed after Close. Only one
+// goroutine may call it.
+func (p *Port) Receive() (answer Answer, ok bool, err error) {
 	for {
 		var n, controls int
-		var err error
 		waited := p.raw.Read(func(fd uintptr) bool {
 			n, controls, _, _, err = unix.Recvmsg(int(fd), p.frame, p.control, 0)
 			return err != unix.EAGAIN && err != unix.EINTR
 		})
 		switch {
 		case waited != nil:
-			return Answer{}, waited
+			return Answer{}, false, waited
 		case errors.Is(err, unix.ENETDOWN): // the link of the device is down; it may return
 			continue
 		case err != nil:
-			return Answer{}, os.NewSyscallError("recvmsg", err)
+			return Answer{}, false, os.NewSyscallError("recvmsg", err)
 		}
-		if a, mac, ok := parseAnswer(p.frame[:n]); ok {
-			return Answer{a, mac, tag(p.control[:controls])}, nil
+		a, mac, ok := parseAnswer(p.frame[:n])
+		if !ok {
+			return Answer{}, false, nil
 		}
+		return Answer{a, mac, tag(p.control[:controls])}, true, nil
 	}
+}
+
+// Lost reports whether the kernel has discarded frames since the last call because Receive was called too rarely, or
+// whether that is not known.
+func (p *Port) Lost() bool {
+	var stats *unix.TpacketStats
+	var err error
+	done := p.raw.Control(func(fd uintptr) {
+		stats, err = unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS) // resets it
+	})
+	return done != nil || err != nil || stats.Drops > 0
 }
 
 // tag reads the VLAN from a struct tpacket_auxdata, packet(7).

@@ -82,11 +82,13 @@ func watch(ctx context.Context, device string, addrs []netip.Addr, answered func
 	listen := func(port *neighbour.Port, note func(netip.Addr, string)) {
 		listening.Go(func() {
 			for {
-				answer, err := port.Receive()
+				answer, ok, err := port.Receive()
 				if err != nil {
 					return
 				}
-				note(answer.Addr, answer.MAC)
+				if ok {
+					note(answer.Addr, answer.MAC)
+				}
 			}
 		})
 	}
