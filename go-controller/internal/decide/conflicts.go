@@ -74,16 +74,25 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 }
 
 // acceptLate records late replies. The first one counts until the conflict ends, as with acceptAnnounced: a host that
-// answers now and then, or from changing MAC addresses, must not cause a write of a status each time.
+// answers now and then, or from changing MAC addresses, must not cause a write of a status each time. Of a guard, at
+// most maxLatePerGuard count, because each address stays in its Lease: a host may answer for all. The guards of the
+// gateways that announce the others look for it anyway.
 func (p *probing) acceptLate(w *world.Snapshot) {
-	for a, is := range p.requests {
-		if !is.announced {
-			continue
-		}
-		if c, reported := w.Conflicts[a]; reported {
-			if !is.hasLateConflict(w.Now) {
-				is.late.Conflict = c
+	late := p.lateByGuard(w.Now)
+	for _, a := range p.announcedRequests() {
+		is := p.requests[a]
+		c, reported := w.Conflicts[a]
+		if reported && !is.hasLateConflict(w.Now) {
+			if late[is.guard] >= maxLatePerGuard {
+				delete(w.Conflicts, a)
+				is.late = announcedConflict{}
+				p.requests[a] = is
+				continue
 			}
+			late[is.guard]++
+			is.late.Conflict = c
+		}
+		if reported {
 			is.late.end = time.Time{}
 		} else if is.isReported() {
 			is.late.end = w.Now.Add(announcedConflictTime)
@@ -96,6 +105,29 @@ func (p *probing) acceptLate(w *world.Snapshot) {
 		}
 		p.requests[a] = is
 	}
+}
+
+// announcedRequests returns the requested addresses that are announced, in order.
+func (p *probing) announcedRequests() []netip.Addr {
+	var list []netip.Addr
+	for a, is := range p.requests {
+		if is.announced {
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+// lateByGuard returns the number of late conflicts of each guard that count.
+func (p *probing) lateByGuard(now time.Time) map[string]int {
+	late := map[string]int{}
+	for _, is := range p.requests {
+		if is.announced && is.hasLateConflict(now) {
+			late[is.guard]++
+		}
+	}
+	return late
 }
 
 // announcedConflictTime is how long a conflict on an announced address that is no longer reported still counts. The

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go4.org/netipx"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
@@ -25,18 +27,9 @@ func TestAHostThatAnswersForAllAddressesSilencesNoGuard(t *testing.T) {
 	honest, contested := 50, worldtest.Rounds(2000)
 	end := first + contested
 	firstHonest := netip.AddrFrom4([4]byte{10, 50, byte(end >> 8), byte(end)})
-	var services []*world.Service
-	for i := range contested + honest {
-		services = append(services, worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i))
-	}
-	w := worldtest.Small(5, services...)
-	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.100-10.50.15.254")
-	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
-	for _, n := range w.Nodes {
-		n.Guarded = true
-	}
+	w := manyServices(contested + honest)
+	services := w.Services
 	m := NewState(1)
-	w.Now = time.Unix(1000, 0)
 	var d *Decision
 	for range 60 {
 		w.Now = w.Now.Add(probeTimeout - time.Second)
@@ -57,35 +50,118 @@ func TestAHostThatAnswersForAllAddressesSilencesNoGuard(t *testing.T) {
 	}
 }
 
+// manyServices returns a world whose nodes have guards, with Services that have no addresses yet.
+func manyServices(n int) *world.Snapshot {
+	var services []*world.Service
+	for i := range n {
+		services = append(services, worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i))
+	}
+	w := worldtest.Small(5, services...)
+	w.Pools[0].Ranges[0] = netipx.MustParseIPRange("10.50.0.100-10.50.15.254")
+	w.Domains[0].Subnets[0].Prefix = netip.MustParsePrefix("10.50.0.0/16")
+	for _, n := range w.Nodes {
+		n.Guarded = true
+	}
+	w.Now = time.Unix(1000, 0)
+	return w
+}
+
+// A host that answers for every address just after a guard has found it free fills no Lease, and keeps none from
+// being announced, or those of others from being probed.
+func TestAHostThatAnswersLateForAllAddressesFillsNoLease(t *testing.T) {
+	w := manyServices(worldtest.Rounds(2000))
+	m := NewState(1)
+	var d *Decision
+	var before map[string][]world.ProbeRequest
+	for range 60 {
+		w.Now = w.Now.Add(time.Second)
+		d = m.Decide(w)
+		w.Reports, w.Probed = map[string]map[netip.Addr]world.Conflict{}, map[string][]string{}
+		for node, requests := range d.Probes {
+			expectAccepted(t, requests)
+			found := answer(w, node, before[node], netip.MustParseAddr("10.50.255.255"))
+			for _, q := range requests {
+				w.Probed[node] = append(w.Probed[node], q.ID)
+			}
+			expectRoom(t, requests, found, w.Probed[node])
+		}
+		before = d.Probes
+	}
+	if n := len(d.Plans); n != len(w.Services) {
+		t.Errorf("%d of %d Services are announced", n, len(w.Services))
+	}
+	late := map[string]int{}
+	for _, c := range d.World.Conflicts {
+		late[c.Node]++
+	}
+	for node, n := range late {
+		if n != maxLatePerGuard {
+			t.Errorf("%d conflicts of node %s, want %d", n, node, maxLatePerGuard)
+		}
+	}
+	if len(late) == 0 {
+		t.Error("no conflict is reported")
+	}
+}
+
+// expectAccepted checks that a guard ignores none of the requests.
+func expectAccepted(t *testing.T, requests []world.ProbeRequest) {
+	t.Helper()
+	text, err := json.Marshal(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := convert.ProbeRequests(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{v1alpha1.AnnotationAddressProbes: string(text)}}})
+	if len(accepted) != len(requests) {
+		t.Fatalf("a guard accepts %d of %d requests", len(accepted), len(requests))
+	}
+}
+
 // answerBelow makes guards report that another host answers for each probed address below an address. It checks that
 // the annotations of a Lease have room for that.
 func answerBelow(t *testing.T, w *world.Snapshot, probes map[string][]world.ProbeRequest, end netip.Addr) {
 	t.Helper()
 	w.Reports, w.Probed = map[string]map[netip.Addr]world.Conflict{}, map[string][]string{}
 	for node, requests := range probes {
-		found := map[netip.Addr]convert.ConflictReport{}
-		w.Reports[node] = map[netip.Addr]world.Conflict{}
 		for _, q := range requests {
 			w.Probed[node] = append(w.Probed[node], q.ID)
-			for _, a := range q.Addresses {
-				if a.Less(end) {
-					found[a] = convert.ConflictReport{MAC: conflictingMAC, Since: w.Now, Probe: q.ID}
-					w.Reports[node][a] = world.Conflict{MAC: conflictingMAC, Node: node, Since: w.Now, Probe: q.ID}
-				}
+		}
+		expectRoom(t, requests, answer(w, node, requests, end), w.Probed[node])
+	}
+}
+
+// answer makes a guard report that another host answers for the requested addresses below an address.
+func answer(w *world.Snapshot, node string, requests []world.ProbeRequest, end netip.Addr,
+) map[netip.Addr]convert.ConflictReport {
+	found := map[netip.Addr]convert.ConflictReport{}
+	w.Reports[node] = map[netip.Addr]world.Conflict{}
+	for _, q := range requests {
+		for _, a := range q.Addresses {
+			if a.Less(end) {
+				found[a] = convert.ConflictReport{MAC: conflictingMAC, Since: w.Now, Probe: q.ID}
+				w.Reports[node][a] = world.Conflict{MAC: conflictingMAC, Node: node, Since: w.Now, Probe: q.ID}
 			}
 		}
-		size := 0
-		for annotation, value := range map[string]any{v1alpha1.AnnotationAddressProbes: requests,
-			v1alpha1.AnnotationConflicts: found, v1alpha1.AnnotationProbed: w.Probed[node]} {
-			text, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			size += len(annotation) + len(text)
+	}
+	return found
+}
+
+// expectRoom checks that the annotations leave half of those of a Lease for what else is reported.
+func expectRoom(t *testing.T, requests []world.ProbeRequest, found map[netip.Addr]convert.ConflictReport,
+	probed []string) {
+	t.Helper()
+	size := 0
+	for annotation, value := range map[string]any{v1alpha1.AnnotationAddressProbes: requests,
+		v1alpha1.AnnotationConflicts: found, v1alpha1.AnnotationProbed: probed} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if size > 128<<10 {
-			t.Fatalf("the annotations have %d bytes; half of 256 KiB must remain for what else is reported", size)
-		}
+		size += len(annotation) + len(text)
+	}
+	if size > 128<<10 {
+		t.Fatalf("the annotations have %d bytes; half of 256 KiB must remain for what else is reported", size)
 	}
 }
 

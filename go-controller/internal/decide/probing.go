@@ -21,9 +21,11 @@ const (
 	probeTimeout = 5 * time.Second
 	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, and maxContestedPerGuard those
 	// of them that another host answers for, so that the others make progress. Further addresses wait. Requests and
-	// replies are in annotations of one Lease, all of which may have 256 KiB.
+	// replies are in annotations of one Lease, all of which may have 256 KiB. maxLatePerGuard limits those of the
+	// contested ones that are announced already; further late replies are ignored.
 	maxProbesPerGuard    = 500
 	maxContestedPerGuard = 400
+	maxLatePerGuard      = 200
 )
 
 // lateConflictWindow is how long after a probe request a reply is accepted: as long as a report counts.
@@ -248,12 +250,13 @@ type guardNamespace struct{ guard, namespace string }
 // when they were probed last come after the others. Otherwise each namespace gets its turn, and within a namespace the
 // order counts: a tenant with thousands of addresses must not keep those of others waiting.
 func (p *probing) startProbes(now time.Time, order []unprobed) {
-	busy, contested, turns := map[string]int{}, map[string]int{}, map[guardNamespace]int{}
+	contested, turns := p.lateByGuard(now), map[guardNamespace]int{}
+	busy := maps.Clone(contested)
 	for _, a := range order {
 		a, of := a.Addr, a.namespace
 		is := p.requests[a]
 		switch {
-		case is.contested && contested[is.guard] == maxContestedPerGuard:
+		case is.contested && contested[is.guard] >= maxContestedPerGuard:
 			is.id, is.until, is.contested = "", time.Time{}, false
 			p.requests[a] = is
 			continue

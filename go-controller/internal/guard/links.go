@@ -114,8 +114,8 @@ func (l *links) probe(ctx context.Context, a netip.Addr, network string, vlan in
 	return sent, paused
 }
 
-// listen reads answers until the port is closed, at a limited rate: a host can send any number of frames, also such that
-// are no answers.
+// listen reads answers until the port is closed, at a limited rate: a host can send any number of frames, also such
+// that are no answers.
 func (l *links) listen(ctx context.Context, device string, receive func() (neighbour.Answer, bool, error),
 	pauses *pause) {
 	limit := rate.NewLimiter(maxAnswerRate, maxAnswerRate)

@@ -4,7 +4,8 @@
 // 8).
 //
 // Invariants:
-//   - The last report is eventually written to the Lease, and the Lease is renewed before it expires.
+//   - The last report is eventually written to the Lease, and the Lease is renewed before it expires. Annotations that
+//     are dispensable do not keep the others from that if they are too large.
 //   - Annotations that are neither reported nor cleared here are not changed.
 //   - The Lease goes when the Node goes, which owns it.
 package nodelease
@@ -55,8 +56,8 @@ type Reporter struct {
 	texts map[string]string
 	// urgent are the annotations that report a problem.
 	urgent map[string]bool
-	// cleared are the annotations that are removed.
-	cleared []string
+	// cleared are the annotations that are removed, dispensable those that are left out if the Lease has no room.
+	cleared, dispensable []string
 }
 
 // New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
@@ -95,6 +96,12 @@ func (r *Reporter) Report(annotation, text string, grave bool) {
 // Clear makes each write remove annotations that a predecessor may have left and that this process does not report.
 // Otherwise they would be as current as its own. It must be called before Run.
 func (r *Reporter) Clear(annotations ...string) { r.cleared = append(r.cleared, annotations...) }
+
+// Dispense makes a write leave out annotations if the API server does not accept it with them: all annotations of an
+// object may have 256 KiB. It must be called before Run.
+func (r *Reporter) Dispense(annotations ...string) {
+	r.dispensable = append(r.dispensable, annotations...)
+}
 
 // Renew writes all reports again at once, for example because another client has deleted the Lease. Without a Lease,
 // the controller takes the node for one without a guard and an agent.
@@ -168,14 +175,22 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 	for name, text := range texts {
 		annotations[name] = text
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": lease.Spec})
-	if err != nil {
-		return 0, fmt.Errorf("report of node %s: %w", r.node, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	// A merge patch does not change the controller's annotation.
-	_, err = r.leases.Patch(ctx, r.node, types.MergePatchType, patch, metav1.PatchOptions{})
+	err := r.patch(ctx, annotations, lease.Spec)
+	// At first, the former values stay, which are better than none.
+	for _, leaveOut := range []func(name string){
+		func(name string) { delete(annotations, name) }, func(name string) { annotations[name] = nil },
+	} {
+		if !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err) {
+			break
+		}
+		klog.ErrorS(err, "The Lease has no room for the report, leaving out a part of it", "annotations", r.dispensable)
+		for _, name := range r.dispensable {
+			leaveOut(name)
+		}
+		err = r.patch(ctx, annotations, lease.Spec)
+	}
 	if apierrors.IsNotFound(err) {
 		if lease.OwnerReferences, err = r.owner(ctx); err != nil {
 			return 0, fmt.Errorf("create Lease %s: %w", r.node, err)
@@ -186,6 +201,16 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("write Lease %s: %w", r.node, err)
 	}
 	return p.renew, nil
+}
+
+// patch changes annotations and the spec of the Lease. A merge patch does not change the controller's annotation.
+func (r *Reporter) patch(ctx context.Context, annotations map[string]any, spec coordinationv1.LeaseSpec) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("report of node %s: %w", r.node, err)
+	}
+	_, err = r.leases.Patch(ctx, r.node, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // owner returns the Node as the owner of its Lease. Without a Node there is no Lease.

@@ -3,16 +3,23 @@
 package nodelease
 
 import (
+	"encoding/json"
 	"maps"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -133,4 +140,75 @@ func TestClearedAnnotationsAreRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Conflicts that do not fit into the Lease, because a host answers for many addresses, hide no fault.
+func TestFaultsAreWrittenAlthoughConflictsDoNotFit(t *testing.T) {
+	const limit = 256 << 10 // as of k8s.io/apimachinery/pkg/api/validation
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}})
+		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+		var room atomic.Int64 // of all annotations but those that are dispensable
+		kube.PrependReactor("patch", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			size := limit - int(room.Load())
+			var patch struct {
+				Metadata struct{ Annotations map[string]*string }
+			}
+			if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &patch); err != nil {
+				t.Error(err)
+			}
+			// The client is locked meanwhile.
+			l, err := kube.Tracker().Get(a.GetResource(), a.GetNamespace(), "n1")
+			if err != nil {
+				return false, nil, nil // it is created
+			}
+			after := maps.Clone(l.(*coordinationv1.Lease).Annotations)
+			for name, text := range patch.Metadata.Annotations {
+				if delete(after, name); text != nil {
+					after[name] = *text
+				}
+			}
+			for _, text := range after {
+				size += len(text)
+			}
+			if size <= limit {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), "n1",
+				field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", limit)})
+		})
+		r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Dispense(v1alpha1.AnnotationConflicts)
+		go r.Run(t.Context())
+		expect := func(when, faults string, conflicts int) {
+			t.Helper()
+			synctest.Wait()
+			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Annotations; got[v1alpha1.AnnotationFaults] != faults ||
+				len(got[v1alpha1.AnnotationConflicts]) != conflicts {
+				t.Errorf("%s: faults %s, %d bytes of conflicts; want %s, %d", when, got[v1alpha1.AnnotationFaults],
+					len(got[v1alpha1.AnnotationConflicts]), faults, conflicts)
+			}
+		}
+		room.Store(1000)
+		r.Report(v1alpha1.AnnotationConflicts, strings.Repeat("x", 900), true)
+		r.Report(v1alpha1.AnnotationFaults, "{}", false)
+		expect("all fits", "{}", 900)
+		down := `{"*":{"kind":"uplink","message":"gone"}}`
+		r.Report(v1alpha1.AnnotationConflicts, strings.Repeat("x", 2000), true)
+		r.Report(v1alpha1.AnnotationFaults, down, true)
+		expect("more conflicts than fit", down, 900)
+		room.Store(100)
+		r.Report(v1alpha1.AnnotationFaults, "{}", false)
+		expect("those of before do not fit, either", "{}", 0)
+		room.Store(limit)
+		<-time.After(urgent().renew)
+		expect("all fits again", "{}", 2000)
+	})
 }

@@ -7,6 +7,10 @@ import (
 	"slices"
 )
 
+// MaxProbesPerGuard limits the addresses that one guard probes at a time. It is asked for at most 500, while up to 200
+// of those before may be late conflicts, which stay (package decide).
+const MaxProbesPerGuard = 700
+
 // ProbeRequest asks the guard of a node whether any host on a segment answers for addresses. Its JSON form is part of
 // the node's Lease (package kube/convert).
 type ProbeRequest struct {

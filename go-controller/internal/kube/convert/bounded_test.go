@@ -266,3 +266,28 @@ func TestListedSourceRangesAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// A guard ignores requests whose replies may not fit into its Lease.
+func TestRequestsOfTooManyAddressesAreIgnored(t *testing.T) {
+	const full = world.MaxProbesPerGuard
+	var list []world.ProbeRequest
+	a := netip.MustParseAddr("10.50.0.0")
+	for _, n := range []int{full - 1, 2, 1} {
+		q := world.ProbeRequest{ID: fmt.Sprint(n), Network: "provider"}
+		for range n {
+			q.Addresses = append(q.Addresses, a)
+			a = a.Next()
+		}
+		list = append(list, q)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &coordinationv1.Lease{}
+	l.Annotations = map[string]string{v1alpha1.AnnotationAddressProbes: string(text)}
+	got := convert.ProbeRequests(l)
+	if len(got) != 2 || len(got[0].Addresses) != full-1 || len(got[1].Addresses) != 1 {
+		t.Errorf("%d requests, want the first and the last one", len(got))
+	}
+}

@@ -157,7 +157,8 @@ func ReportTime(l *coordinationv1.Lease) time.Duration {
 	return defaultReportTime
 }
 
-// ProbeRequests returns the probe requests for a guard; nil if there are none or they are invalid.
+// ProbeRequests returns the probe requests for a guard; nil if there are none or they are invalid. Those that would
+// exceed world.MaxProbesPerGuard addresses are ignored, because the replies must fit into the same Lease.
 func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 	var list []world.ProbeRequest
 	if json.Unmarshal([]byte(l.Annotations[v1alpha1.AnnotationAddressProbes]), &list) != nil {
@@ -166,7 +167,14 @@ func ProbeRequests(l *coordinationv1.Lease) []world.ProbeRequest {
 	for i := range list {
 		list[i].Addresses = slices.DeleteFunc(list[i].Addresses, func(a netip.Addr) bool { return !a.IsValid() })
 	}
-	return list
+	n := 0
+	return slices.DeleteFunc(list, func(q world.ProbeRequest) bool {
+		if n+len(q.Addresses) > world.MaxProbesPerGuard {
+			return true
+		}
+		n += len(q.Addresses)
+		return false
+	})
 }
 
 // WithReport returns a copy of a node with the report of its guard or agent.
