@@ -10,6 +10,11 @@ import (
 // slow is the minimum interval of a session that is not Up (RFC 5880 section 6.8.3).
 const slow = time.Second
 
+// maxDetectionBeforeUp limits the detection time of a session that is not Up. Until then any host on the link can send
+// the packet that determines it. An honest peer with a longer interval sends each change of its state at once (section
+// 6.8.7), so the session still comes up.
+const maxDetectionBeforeUp = 10 * time.Second
+
 // Session is one end of a session: the state variables of RFC 5880 section 6.8.1, and the last packets sent and
 // received.
 type Session struct {
@@ -210,9 +215,14 @@ func (s *Session) settle() {
 // interval returns the interval between our packets before jitter (section 6.8.2).
 func (s *Session) interval() time.Duration { return max(s.transmit.used, s.remote.receive) }
 
-// detection returns the detection time: how long the peer may be silent (section 6.8.4).
+// detection returns the detection time: how long the peer may be silent (section 6.8.4). Before the session is Up, the
+// peer can't make it longer than the limit.
 func (s *Session) detection() time.Duration {
-	return time.Duration(s.remote.multiplier) * max(s.receive.used, s.remote.transmit)
+	detection := time.Duration(s.remote.multiplier) * max(s.receive.used, s.remote.transmit)
+	if s.state == Up {
+		return detection
+	}
+	return min(detection, max(maxDetectionBeforeUp, time.Duration(s.settings.Multiplier)*s.receive.used))
 }
 
 // next returns when the next periodic packet is due.
@@ -220,7 +230,8 @@ func (s *Session) next() time.Time {
 	return s.sent.Add(time.Duration(float64(s.interval()) * s.share))
 }
 
-// silent reports whether no packets are sent except answers (section 6.8.7).
+// silent reports whether no packets are sent except answers (section 6.8.7). No periodic packets may be sent to a peer
+// whose Required Min RX Interval is 0, in any state.
 func (s *Session) silent() bool {
 	demand := s.remote.demand && s.state == Up && s.remote.state == Up && s.poll == settled
 	return s.settings.Passive && !s.remote.known() || s.remote.receive == 0 || demand

@@ -203,3 +203,18 @@ func TestPacketsWithoutOurDiscriminatorDoNotEndASession(t *testing.T) {
 		t.Errorf("after a restart of the peer: %s since %v, %d failures", is.State, is.Since.Sub(restarted), is.Failures)
 	}
 }
+
+// One packet that any host on the link can send does not silence a session for long that is not Up: a peer in passive
+// mode waits for ours.
+func TestForgedTimersSilenceNoSessionForLong(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := bfd.New(1, bfd.Settings{Transmit: 300 * time.Millisecond, Receive: 300 * time.Millisecond, Multiplier: 3}, now)
+	s.Receive(now, bfd.Packet{State: bfd.Down, My: 0xdeadbeef, Multiplier: 255, Transmit: 71 * time.Minute})
+	if at := s.Deadline(); at.IsZero() || at.After(now.Add(10*time.Second)) {
+		t.Fatalf("the packet counts until %v, received %v", at, now)
+	}
+	now = now.Add(10 * time.Second)
+	if p, send := s.Wake(now); !send || p.State != bfd.Down || p.Your != 0 {
+		t.Errorf("10 s later, sent is %+v, %v", p, send)
+	}
+}
