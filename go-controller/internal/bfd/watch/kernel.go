@@ -18,7 +18,7 @@ const (
 	mostHops = 255
 	// networkControl is the traffic class CS6 (RFC 4594 section 3.1).
 	networkControl = 48 << 2
-	// atOnce limits the packets read in one iteration, so that a flood of packets can't prevent sending.
+	// atOnce limits the packets read from a socket in one iteration, so that a flood of packets can't prevent sending.
 	atOnce = 256
 )
 
@@ -48,7 +48,9 @@ func (n *kernel) wait(until time.Time) error {
 	fds := []unix.PollFd{{Fd: int32(n.wakeup), Events: unix.POLLIN}}
 	for _, p := range n.ports {
 		if p != nil {
-			fds = append(fds, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN})
+			for _, fd := range p.fds {
+				fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
 		}
 	}
 	var timeout *unix.Timespec

@@ -156,7 +156,7 @@ type memoryPort struct {
 }
 
 // from implements receiver. Packets of others than the peers are ignored all the same.
-func (memoryPort) from([]netip.Addr) error { return nil }
+func (memoryPort) from([]remote) error { return nil }
 
 func (p memoryPort) read(take func(datagram)) {
 	p.host.segment.mu.Lock()

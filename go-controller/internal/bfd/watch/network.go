@@ -29,11 +29,22 @@ type network interface {
 
 // receiver is an open port.
 type receiver interface {
-	// from limits the senders whose packets are received from now on. At first, there are none.
-	from(senders []netip.Addr) error
+	// from limits the packets that are received from now on to those that may count for a session. At first, there are
+	// none.
+	from(remotes []remote) error
 	// read passes on the received packets, and returns when there is nothing to read.
 	read(take func(datagram))
 	close()
+}
+
+// remote is the other end of a session.
+type remote struct {
+	addr netip.Addr
+	// discriminator is that of our end, 0 if it has none yet. If the session is Up, packets must have it, and minTTL.
+	// Otherwise they may be without, and a session reports why packets are refused.
+	discriminator uint32
+	isUp          bool
+	minTTL        uint8
 }
 
 // transmitter is an open way to a target.

@@ -3,9 +3,9 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"syscall"
 	"time"
@@ -18,8 +18,8 @@ type port struct {
 	receiver receiver
 	err      error
 	retry    time.Time
-	// senders are those whose packets the receiver receives.
-	senders []netip.Addr
+	// remotes are those whose packets the receiver receives.
+	remotes []remote
 }
 
 func (p *port) open(n network) {
@@ -38,23 +38,25 @@ func (p *port) close() {
 	if p.receiver != nil {
 		p.receiver.close()
 	}
-	p.receiver, p.err, p.retry, p.senders = nil, nil, time.Time{}, nil
+	p.receiver, p.err, p.retry, p.remotes = nil, nil, time.Time{}, nil
 }
 
-// from limits the senders whose packets are received to the peers of the sessions.
-func (p *port) from(now time.Time, peers []netip.Addr) {
-	slices.SortFunc(peers, netip.Addr.Compare)
-	peers = slices.Compact(peers)
-	if p.receiver == nil || slices.Equal(peers, p.senders) {
+// from limits the packets that are received to those that may count for a session.
+func (p *port) from(now time.Time, remotes []remote) {
+	slices.SortFunc(remotes, func(a, b remote) int {
+		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.discriminator, b.discriminator))
+	})
+	remotes = slices.Compact(remotes)
+	if p.receiver == nil || slices.Equal(remotes, p.remotes) {
 		return
 	}
-	if err := p.receiver.from(peers); err != nil {
+	if err := p.receiver.from(remotes); err != nil {
 		err = fmt.Errorf("receive BFD over %s on UDP port %d: %w", p.kind, p.kind.port(), err)
 		p.close()
 		p.err, p.retry = err, now.Add(retryEvery)
 		return
 	}
-	p.senders = peers
+	p.remotes = remotes
 }
 
 // read passes on the received packets.

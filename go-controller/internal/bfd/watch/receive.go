@@ -4,10 +4,12 @@ package watch
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -27,9 +29,13 @@ func (n *kernel) listen(k kind) (receiver, error) {
 		return nil, err
 	}
 	p := &kernelPort{kernel: n, kind: k, lock: lock}
-	if p.fd, err = raw(k); err != nil {
-		_ = unix.Close(lock)
-		return nil, err
+	for range 2 {
+		fd, err := raw(k)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p.fds = append(p.fds, fd)
 	}
 	n.ports[k] = p
 	return p, nil
@@ -63,7 +69,7 @@ func raw(k kind) (int, error) {
 		return -1, os.NewSyscallError("socket (CAP_NET_RAW is needed)", err)
 	}
 	if err = set(fd, options...); err == nil {
-		err = sockfilter.Attach(fd, portFilter(k, nil))
+		err = sockfilter.Attach(fd, portFilters(k, nil)[0])
 	}
 	if err != nil {
 		_ = unix.Close(fd) // it was not used yet
@@ -76,60 +82,155 @@ func raw(k kind) (int, error) {
 // linux/filter.h).
 const networkHeader = 0xfff00000
 
-// portFilter accepts packets to the port of a kind from some senders, or from all if there are more than maxSenders.
-// Any host, and any pod, can send packets to the port of a node. If they took the room of the peers' packets, sessions
-// would go down. Packets of IPv4 begin with the IP header, those of IPv6 with that of UDP.
-func portFilter(k kind, senders []netip.Addr) []bpf.Instruction {
-	load, source := []bpf.Instruction{bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2}}, uint32(12)
-	if k&overIPv6 != 0 {
-		load, source = []bpf.Instruction{bpf.LoadAbsolute{Off: 2, Size: 2}}, networkHeader+8
-	}
+const (
+	// maxRemotes and maxSenders are the numbers of sessions, and of senders, for which there is room in a filter of at
+	// most 4096 instructions (bpf_common.h, BPF_MAXINSNS): 14 and 9 each.
+	maxRemotes, maxSenders = 250, 400
+)
+
+// portFilters returns filters for packets to the port of a kind, the best first: one that accepts what may count for a
+// session, one that accepts all that the peers send, and one that accepts all. Any host, and any pod, can send packets
+// to the port of a node, also from the address of a peer. If they took the room of the peers' packets, sessions would
+// go down.
+func portFilters(k kind, remotes []remote) (best [][]bpf.Instruction) {
+	at := offsets(k)
 	accept, reject := bpf.RetConstant{Val: 1 << 16}, bpf.RetConstant{Val: 0}
-	filter := append(load, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(k.port()), SkipTrue: 1}, reject)
-	if len(senders) > maxSenders {
-		return append(filter, accept)
+	port := []bpf.Instruction{at.udp(2, 2), bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(k.port()), SkipTrue: 1}, reject}
+	if k&overIPv6 == 0 {
+		port = append([]bpf.Instruction{bpf.LoadMemShift{Off: 0}}, port...)
 	}
-	for _, sender := range senders {
-		words := sender.AsSlice()
-		for i := 0; i < len(words); i += 4 {
-			rest := uint8((len(words) - i - 4) / 4)                                     //nolint:gosec // at most 3
-			filter = append(filter, bpf.LoadAbsolute{Off: source + uint32(i), Size: 4}, //nolint:gosec // at most 12
-				bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(words[i:]), SkipFalse: 2*rest + 1})
+	for _, exact := range []bool{true, false} {
+		if exact && len(remotes) > maxRemotes || len(remotes) > maxSenders {
+			continue
 		}
-		filter = append(filter, accept)
+		filter := slices.Clone(port)
+		for _, r := range remotes {
+			filter = append(filter, r.filter(at, exact)...)
+		}
+		best = append(best, append(filter, reject))
 	}
-	return append(filter, reject)
+	return append(best, append(port, accept))
 }
 
-// maxSenders is the number of senders for which there is room in a filter: 9 instructions each of at most 4096
-// (bpf_common.h, BPF_MAXINSNS).
-const maxSenders = 400
+// attachBest attaches the first of some filters for which there is memory, the shortest of which is the last one. The
+// memory of a socket for filters is limited (net.core.optmem_max, 20 KiB before Linux 6.7), and the kernel counts the
+// present filter beside the new one, both as it has translated them.
+func attachBest(filters [][]bpf.Instruction, attach func([]bpf.Instruction) error) error {
+	err := attach(filters[0])
+	if !errors.Is(err, unix.ENOMEM) {
+		return err
+	}
+	if err := attach(filters[len(filters)-1]); err != nil {
+		return err
+	}
+	for _, filter := range filters {
+		if err := attach(filter); !errors.Is(err, unix.ENOMEM) {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldOffsets are the offsets of fields of the IP header, and how fields of UDP are loaded. Packets of IPv4 begin with
+// the IP header, whose length a filter keeps in register X, those of IPv6 with that of UDP.
+type fieldOffsets struct {
+	source, ttl uint32
+	udp         func(off uint32, size int) bpf.Instruction
+}
+
+func offsets(k kind) fieldOffsets {
+	if k&overIPv6 != 0 {
+		return fieldOffsets{networkHeader + 8, networkHeader + 7, func(off uint32, size int) bpf.Instruction {
+			return bpf.LoadAbsolute{Off: off, Size: size}
+		}}
+	}
+	return fieldOffsets{12, 8, func(off uint32, size int) bpf.Instruction {
+		return bpf.LoadIndirect{Off: off, Size: size}
+	}}
+}
+
+// filter returns instructions that accept what may count for the session, all that its peer sends unless exact, and end
+// behind the last one otherwise.
+func (r remote) filter(at fieldOffsets, exact bool) []bpf.Instruction {
+	const atYour, end = udpHeader + 8, 255 // RFC 5880 section 4.1
+	var list []bpf.Instruction
+	words := r.addr.AsSlice()
+	for i := 0; i < len(words); i += 4 {
+		list = append(list, bpf.LoadAbsolute{Off: at.source + uint32(i), Size: 4}, //nolint:gosec // at most 12
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(words[i:]), SkipFalse: end})
+	}
+	if exact && r.isUp {
+		list = append(list, bpf.LoadAbsolute{Off: at.ttl, Size: 1},
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(r.minTTL), SkipFalse: end})
+	}
+	if exact {
+		list = append(list, at.udp(atYour, 4))
+		if !r.isUp {
+			list = append(list, bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1})
+		}
+		list = append(list, bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.discriminator, SkipFalse: end})
+	}
+	list = append(list, bpf.RetConstant{Val: 1 << 16})
+	for i, instruction := range list {
+		if jump, is := instruction.(bpf.JumpIf); is && jump.SkipFalse == end {
+			jump.SkipFalse = uint8(len(list) - i - 1) //nolint:gosec // at most 14
+			list[i] = jump
+		}
+	}
+	return list
+}
 
 // kernelPort receives the packets of all sessions of a kind.
 type kernelPort struct {
 	kernel *kernel
 	kind   kind
-	// fd is the raw socket, lock that of lockKind.
-	fd, lock int
+	// fds are the raw sockets for sessions that are Up and for the others, lock is that of lockKind. Any host on the link
+	// can send packets for the latter, which take no room of those for the former.
+	fds  []int
+	lock int
 
 	packet, control [256]byte
 }
 
 func (p *kernelPort) close() {
 	p.kernel.ports[p.kind] = nil
-	_ = unix.Close(p.fd) // unread packets are not needed
+	for _, fd := range p.fds {
+		_ = unix.Close(fd) // unread packets are not needed
+	}
 	_ = unix.Close(p.lock)
 }
 
 // from implements receiver.
-func (p *kernelPort) from(senders []netip.Addr) error {
-	return sockfilter.Attach(p.fd, portFilter(p.kind, senders))
+func (p *kernelPort) from(remotes []remote) error {
+	var up, others []remote
+	for _, r := range remotes {
+		if r.isUp {
+			up = append(up, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	for i, list := range [][]remote{up, others} {
+		if err := attachBest(portFilters(p.kind, list), func(filter []bpf.Instruction) error {
+			return sockfilter.Attach(p.fds[i], filter)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// read implements receiver. An error of the socket means that there is nothing to read.
+// read implements receiver.
 func (p *kernelPort) read(take func(datagram)) {
+	for _, fd := range p.fds {
+		p.readSocket(fd, take)
+	}
+}
+
+// readSocket reads from one socket. An error of it means that there is nothing to read.
+func (p *kernelPort) readSocket(fd int, take func(datagram)) {
 	for range atOnce {
-		n, controls, _, from, err := unix.Recvmsg(p.fd, p.packet[:], p.control[:], unix.MSG_DONTWAIT)
+		n, controls, _, from, err := unix.Recvmsg(fd, p.packet[:], p.control[:], unix.MSG_DONTWAIT)
 		if err != nil {
 			return
 		}

@@ -169,12 +169,26 @@ func (s *session) matches(d datagram) bool {
 		(s.target.Local == netip.Addr{} || d.to == s.target.Local)
 }
 
-// checkTTL returns an error if the packet came from too far away: RFC 5881 section 5, RFC 5883 section 5.
-func (s *session) checkTTL(ttl int) error {
-	least := 255
-	if s.kind&multihop != 0 {
-		least = int(s.target.Settings.MinimumTTL)
+// remote returns the other end as it is now.
+func (s *session) remote() remote {
+	r := remote{addr: s.target.Peer, minTTL: s.minTTL()}
+	if s.machine != nil {
+		r.discriminator, r.isUp = s.machine.Discriminator(), s.machine.Status().State == bfd.Up
 	}
+	return r
+}
+
+// minTTL returns the TTL that packets must have at least: RFC 5881 section 5, RFC 5883 section 5.
+func (s *session) minTTL() uint8 {
+	if s.kind&multihop != 0 {
+		return s.target.Settings.MinimumTTL
+	}
+	return mostHops
+}
+
+// checkTTL returns an error if the packet came from too far away.
+func (s *session) checkTTL(ttl int) error {
+	least := int(s.minTTL())
 	if ttl < least {
 		return fmt.Errorf("TTL %d, want at least %d", ttl, least)
 	}

@@ -3,16 +3,19 @@
 package watch
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
@@ -120,7 +123,7 @@ func TestPortHasRoomForItsPeers(t *testing.T) {
 	n := newSite(t)
 	for k, format := range map[kind]string{0: lan4, overIPv6: lan6} {
 		peer, other, local := fmt.Sprintf(format, 101), fmt.Sprintf(format, 102), fmt.Sprintf(format, 1)
-		r := listen(t, n, k, netip.MustParseAddr(peer))
+		r := listen(t, n, k, remote{addr: netip.MustParseAddr(peer)})
 		const more = 5000 // than fit in the buffer of a socket
 		// On a busy machine, the kernel may drop any packet before it comes to a socket (net.core.netdev_max_backlog).
 		await.True(t, fmt.Sprintf("a packet of the peer over %s", k), func() bool {
@@ -137,8 +140,59 @@ func TestPortHasRoomForItsPeers(t *testing.T) {
 	}
 }
 
-// listen opens a port of the node for the packets of one peer.
-func listen(t *testing.T, n site, k kind, peer netip.Addr) (r receiver) {
+// While a session is Up, packets from the address of the peer that do not count for it take no room, either. Nor do
+// those from the address of another peer whose session is not Up. Any host on the link can send them.
+func TestForgedPacketsTakeNoRoomOfThePeers(t *testing.T) {
+	t.Parallel()
+	n := newSite(t)
+	const ours, forged, near, far, more = 7, 8, 250, 249, 1000
+	packet := func(your uint32) []byte {
+		return bfd.Packet{State: bfd.Up, Multiplier: 3, My: 9, Your: your}.Append(nil)
+	}
+	type content struct {
+		your uint32
+		ttl  int
+	}
+	for k, format := range map[kind]string{0: lan4, overIPv6: lan6, multihop: lan4, multihop | overIPv6: lan6} {
+		peer, local := fmt.Sprintf(format, 101), fmt.Sprintf(format, 1)
+		end := remote{addr: netip.MustParseAddr(peer), discriminator: ours, isUp: true, minTTL: near}
+		waiting := remote{addr: netip.MustParseAddr(fmt.Sprintf(format, 102)), discriminator: ours + 1}
+		r := listen(t, n, k, end, waiting)
+		// On a busy machine, the kernel may drop any packet before it comes to a socket (net.core.netdev_max_backlog).
+		expect := func(when string, repeat int, want ...content) {
+			t.Helper()
+			got := map[content]bool{}
+			await.True(t, fmt.Sprintf("packets to port %d over %s %s", k.port(), k, when), func() bool {
+				for _, ttl := range []int{far, near} {
+					sendRaw(t, n, peer, local, int(k.port()), ttl,
+						slices.Repeat([][]byte{packet(forged), packet(0)}, repeat)...)
+				}
+				sendRaw(t, n, peer, local, int(k.port()), far, slices.Repeat([][]byte{packet(ours)}, repeat)...)
+				sendRaw(t, n, waiting.addr.String(), local, int(k.port()), far, slices.Repeat([][]byte{packet(0)}, repeat)...)
+				sendRaw(t, n, peer, local, int(k.port()), near, packet(ours))
+				r.read(func(d datagram) {
+					if d.from == waiting.addr {
+						return
+					}
+					is := content{binary.BigEndian.Uint32(d.payload[8:]), d.ttl} // RFC 5880 section 4.1
+					if got[is] = true; !slices.Contains(want, is) {
+						t.Fatalf("over %s %s: a packet with %+v", k, when, is)
+					}
+				})
+				return len(got) == len(want)
+			})
+		}
+		expect("while the session is up", more, content{ours, near})
+		end.isUp = false
+		if err := r.from([]remote{end}); err != nil {
+			t.Fatal(err)
+		}
+		expect("before it is up", 1, content{ours, near}, content{ours, far}, content{0, near}, content{0, far})
+	}
+}
+
+// listen opens a port of the node for the packets of some peers.
+func listen(t *testing.T, n site, k kind, peers ...remote) (r receiver) {
 	t.Helper()
 	if err := <-inside(n.node, func() error {
 		own, err := newKernel()
@@ -150,7 +204,7 @@ func listen(t *testing.T, n site, k kind, peer netip.Addr) (r receiver) {
 			return err
 		}
 		t.Cleanup(r.close)
-		return r.from([]netip.Addr{peer})
+		return r.from(peers)
 	}); err != nil {
 		t.Fatalf("over %s: %v", k, err)
 	}
@@ -229,4 +283,32 @@ func TestPassiveSessionStartsOnNewInterface(t *testing.T) {
 	n.addLate(t)
 	router.Watch("peer", Target{Peer: netip.MustParseAddr("fe80::9%late"), Settings: every(100 * time.Millisecond)})
 	node.awaitState(t, "peer", bfd.Up)
+}
+
+// The kernel has memory for a limited number of instructions in the filters of a socket, where the present one counts
+// beside the next. If it has too little, a shorter filter that accepts more keeps the port open.
+func TestFilterForWhichThereIsMemoryIsAttached(t *testing.T) {
+	remotes := make([]remote, 20)
+	for i := range remotes {
+		remotes[i] = remote{addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), discriminator: 1, isUp: true, minTTL: 255}
+	}
+	filters := portFilters(0, remotes)
+	exact, senders, all := len(filters[0]), len(filters[1]), len(filters[2])
+	for memory, want := range map[int]int{2 * exact: exact, exact + all: exact, senders + all: senders, 2 * all: all} {
+		var present int
+		for range 3 {
+			if err := attachBest(filters, func(filter []bpf.Instruction) error {
+				if present+len(filter) > memory {
+					return os.NewSyscallError("setsockopt", unix.ENOMEM)
+				}
+				present = len(filter)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if present != want {
+				t.Errorf("with memory for %d instructions, a filter of %d is attached, want %d", memory, present, want)
+			}
+		}
+	}
 }

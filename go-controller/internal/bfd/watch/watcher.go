@@ -181,11 +181,6 @@ func (w *Watcher) step(now time.Time) (until time.Time, changed []event) {
 	for k := range w.ports {
 		w.ports[k].read(func(d datagram) { w.receive(now, kind(k), d) })
 	}
-	for k := range w.ports {
-		if p := &w.ports[k]; p.err != nil {
-			until = earlier(until, p.retry)
-		}
-	}
 	for _, s := range w.sessions {
 		if w.ports[s.kind].receiver != nil {
 			until = earlier(until, s.step(now, w.network, w.claimed))
@@ -195,24 +190,41 @@ func (w *Watcher) step(now time.Time) (until time.Time, changed []event) {
 			changed = append(changed, event{s.name, v})
 		}
 	}
+	w.filterPorts(now) // states have changed
+	for k := range w.ports {
+		if p := &w.ports[k]; p.err != nil {
+			until = earlier(until, p.retry)
+		}
+	}
 	return until, changed
 }
 
 // openPorts opens the ports that sessions need, and closes the others.
 func (w *Watcher) openPorts(now time.Time) {
-	var peers [kinds][]netip.Addr
+	var needed [kinds]bool
 	for _, s := range w.sessions {
-		peers[s.kind] = append(peers[s.kind], s.target.Peer)
+		needed[s.kind] = true
 	}
 	for k := range w.ports {
 		switch p := &w.ports[k]; {
-		case len(peers[k]) == 0:
+		case !needed[k]:
 			p.close()
 		case p.receiver == nil && !now.Before(p.retry):
 			p.open(w.network)
 			p.retry = now.Add(retryEvery)
 		}
-		w.ports[k].from(now, peers[k])
+	}
+	w.filterPorts(now)
+}
+
+// filterPorts limits what the ports receive to what may count for the sessions in their present states.
+func (w *Watcher) filterPorts(now time.Time) {
+	var remotes [kinds][]remote
+	for _, s := range w.sessions {
+		remotes[s.kind] = append(remotes[s.kind], s.remote())
+	}
+	for k := range w.ports {
+		w.ports[k].from(now, remotes[k])
 	}
 }
 

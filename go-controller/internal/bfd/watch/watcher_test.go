@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,30 @@ func between(t *testing.T, interval time.Duration) (s *segment, node, router *wa
 	node.expect(t, "at first", "peer", bfd.Up)
 	router.expect(t, "at first", "peer", bfd.Up)
 	return s, node, router
+}
+
+// The kernel drops what does not count for a session that is Up, and nothing that it needs to come up again.
+func TestPortIsFilteredByTheStateOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, node, _ := between(t, 100*time.Millisecond)
+		expect := func(when string, up bool) {
+			t.Helper()
+			node.Watcher.mu.Lock()
+			defer node.Watcher.mu.Unlock()
+			want := []remote{{addr: netip.MustParseAddr(router4), isUp: up, minTTL: 255,
+				discriminator: node.find("peer").machine.Discriminator()}}
+			if got := node.ports[0].remotes; !slices.Equal(got, want) {
+				t.Errorf("%s: received are packets for %+v, want %+v", when, got, want)
+			}
+		}
+		expect("up", true)
+		s.setLossy(true)
+		pass(time.Second)
+		expect("down", false)
+		s.setLossy(false)
+		pass(5 * time.Second)
+		expect("up again", true)
+	})
 }
 
 // Both ends detect a silent failure within the detection time, counted from the last packet that arrived, and come up
