@@ -93,6 +93,8 @@ func (p *path) programmed(object string) Link {
 	case p.announced == nil:
 		link.State, link.Reason = Unknown, v1alpha1.ReasonProgramming
 		link.Message = "the controller has not written condition " + v1alpha1.ConditionAnnounced
+	case p.announced.Reason == v1alpha1.ReasonUnsteady:
+		link.State, link.Reason, link.Message = Warning, p.announced.Reason, p.announced.Message
 	case p.announced.Status != metav1.ConditionTrue && !p.concerns(p.announced, p.asked()):
 		// OVN had the rows before the addresses were in the status. The condition has the first fault only, so it does not
 		// show what is wrong with these addresses besides what their own objects show.

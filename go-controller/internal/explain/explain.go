@@ -331,6 +331,8 @@ func (p *path) verdict(reasons ...string) *metav1.Condition {
 // stateOf returns the state of what a condition that is not True is about.
 func stateOf(c *metav1.Condition) State {
 	switch {
+	case c.Reason == v1alpha1.ReasonUnsteady:
+		return Warning // announced at present
 	case c.Status == metav1.ConditionUnknown:
 		return Unknown
 	case c.Reason == v1alpha1.ReasonSessionsDown, c.Reason == v1alpha1.ReasonExhausted:
@@ -349,6 +351,9 @@ func (p *path) remark(format string, args ...any) {
 // notes are the remarks, and about how far the answer can be trusted.
 func (p *path) notes() []string {
 	notes := p.remarks
+	if c := p.announced; c != nil && c.Reason == v1alpha1.ReasonUnsteady && !p.layer2 {
+		notes = append(notes, "condition "+v1alpha1.ConditionAnnounced+": "+c.Message)
+	}
 	if silent := ControllerSilent(p.objects, p.Now); silent != "" {
 		notes = append(notes, LeaseName(p.objects.Leader)+": "+silent)
 	}

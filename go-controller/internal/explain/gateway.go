@@ -169,7 +169,7 @@ func (p *path) faultyClaimant(d *v1alpha1.L2Domain, s *v1alpha1.ShardStatus) (na
 // showsGateway reports whether a condition Announced shows that a gateway has claimed the shard of an address, whether
 // or not the Service has endpoints. The condition is nil if there is none.
 func showsGateway(c *metav1.Condition, a netip.Addr) bool {
-	return c != nil && (c.Status == metav1.ConditionTrue ||
+	return c != nil && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonUnsteady ||
 		c.Reason == v1alpha1.ReasonNoEndpoints && mentions(c.Message, a))
 }
 

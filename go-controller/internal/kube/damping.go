@@ -29,17 +29,22 @@ const (
 	freeLosses       = 2
 	firstProbation   = 10 * time.Second
 	longestProbation = time.Minute
+	// passing is how long it must have lasted for the last cause to be replaced by ReasonUnsteady meanwhile.
+	passing = 2 * time.Second
 	// quiet is how long it must have stayed as it is for the losses to be forgotten.
 	quiet = 5 * time.Minute
 )
 
-// unsteady is added to the message of a condition whose return is delayed. It has no number that changes: each would be
-// a write.
-const unsteady = "; this changed often, so Announced is True again only when that has lasted for up to 1 min"
+// unsteady is added to the message of a condition whose return is delayed, and returning to that of the decision which
+// has to last. They have no number that changes: each would be a write.
+const (
+	unsteady  = "; this changed often, so Announced is True again only when that has lasted for up to 1 min"
+	returning = "; this changed often, so Announced is True only when it has lasted for up to 1 min"
+)
 
 // damping limits how often the status of one Service is written because of these conditions. That Announced is no
 // longer True is never delayed, so only its return is limited: the number of writes is, too, and True is never out of
-// date.
+// date. Meanwhile the condition is Unknown, and says what must last: the last cause has passed.
 // A restart forgets the losses. That costs each unsteady Service one write and freeLosses further ones, and nothing
 // that a node or router does restarts the controller.
 type damping struct {
@@ -116,6 +121,12 @@ func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Se
 	up, was, probation := isTrue(s.Announced.Status), isTrue(announced.Status), d.probation()
 	if left := d.since.Add(probation).Sub(now); up && !was && probation > 0 && left > 0 {
 		next.Announced, wait = same.Announced, left
+		if soon := d.since.Add(passing).Sub(now); soon > 0 {
+			wait = min(wait, soon)
+		} else {
+			next.Announced = &status.Verdict{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonUnsteady,
+				Message: s.Announced.Message + returning}
+		}
 	} else if !up && probation > 0 {
 		v := *s.Announced
 		v.Message += unsteady

@@ -116,6 +116,9 @@ const (
 	// ReasonZoneLagging (Announced=True): with interconnect, the zone of a node with endpoints has not applied the latest
 	// change.
 	ReasonZoneLagging = "ZoneLagging"
+	// ReasonUnsteady (Unknown): the address is announced, but ceased to be so more than twice within minutes. It must last
+	// for 10 s to 1 min before the condition is True again.
+	ReasonUnsteady = "Unsteady"
 	// ReasonDomainNotReady (False): the L2Domain is not accepted. As a reason of ConditionAllocated: no gateway of the
 	// L2Domain can serve a new address yet.
 	ReasonDomainNotReady = "DomainNotReady"
