@@ -45,6 +45,10 @@ func (p *path) addDomain(a netip.Addr) {
 		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for "+
 			"it", a)
 		command = printable.Command("kubectl edit l2domain %s   # spec.subnets", d.Name)
+		if pool != "" {
+			command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s   # spec.addresses; or spec.subnets of "+
+				"L2Domain %s, if the segment has a subnet with %s", pool, d.Name, a)
+		}
 	default:
 		if c := p.verdictOn(a, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDomainNotReady); c != nil {
 			p.add(Link{Name: LinkDomain, Object: d.Name, State: stateOf(c), Reason: c.Reason, Message: c.Message,
@@ -126,6 +130,10 @@ func (p *path) addToDomain(pool string, a netip.Addr) addition {
 			return addition{command: printable.Command("kubectl patch l2domain %s --type=merge -p %s", d.Name,
 				fmt.Sprintf(`{"spec":{"ipAddressPools":[%q]}}`, pool))}
 		}
+		if missing := p.missingPool(d); missing != "" {
+			return addition{command: printable.Command("kubectl edit l2domain %s   # spec.ipAddressPools: %s does not exist, "+
+				"%s does", d.Name, missing, pool), hasComment: true}
+		}
 		return addition{command: printable.Command("kubectl patch l2domain %s --type=json -p %s", d.Name,
 			fmt.Sprintf(`[{"op":"add","path":"/spec/ipAddressPools/-","value":%q}]`, pool))}
 	}
@@ -141,6 +149,20 @@ func (p *path) addToDomain(pool string, a netip.Addr) addition {
 		text += "of its addresses"
 	}
 	return addition{command: printable.Command(text, values...), hasComment: true, advertises: advertises}
+}
+
+// missingPool returns the first pool of a domain that does not exist, perhaps a misspelt one, or an empty string.
+func (p *path) missingPool(d *v1alpha1.L2Domain) string {
+	if p.unread("ipaddresspools") {
+		return ""
+	}
+	at := slices.IndexFunc(d.Spec.IPAddressPools, func(name string) bool {
+		return !slices.ContainsFunc(p.world.Pools, func(pool *world.Pool) bool { return pool.Name == name })
+	})
+	if at < 0 {
+		return ""
+	}
+	return d.Spec.IPAddressPools[at]
 }
 
 // has reports whether a subnet has the address, or an address of the pool if it is the zero Addr.

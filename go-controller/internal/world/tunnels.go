@@ -57,7 +57,7 @@ func TunnelsDown(nodes []*Node, domains []*Domain) map[string]TunnelFault {
 		switch v := votes[n.Chassis]; {
 		case v < 2 || 2*v <= others:
 		case v == others && saysNothing:
-			down[n.Name] = TunnelFault{Unanswered: true, Why: fmt.Sprintf("the guards of all %d other gateways report that "+
+			down[n.Name] = TunnelFault{Unanswered: true, Why: fmt.Sprintf("the guards of the %d other gateways report that "+
 				"OVN's tunnel to it is down, and it reports nothing of that", others)}
 		default:
 			down[n.Name] = TunnelFault{Why: fmt.Sprintf("the guards of %d of %s report that OVN's tunnel to it is down", v,
