@@ -66,7 +66,9 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 	if now == nil {
 		delete(f.pools, old.Name)
 	} else {
-		f.pools[now.Name] = &pool{now, convert.Pool(now, f.namespaces)}
+		f.pools[now.Name] = &pool{
+			object: now, world: convert.Pool(now, f.namespaces), selects: convert.NamespaceSelector(now),
+		}
 	}
 	relevant := old == nil || now == nil || old.Generation != now.Generation ||
 		old.UID != now.UID || !maps.Equal(old.Labels, now.Labels)
@@ -80,29 +82,30 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 }
 
 // setNamespace stores the labels of a namespace. It wakes the controller if the set of namespaces that a pool serves
-// has changed, or that of namespaces with a primary network of their own.
+// has changed, or that of namespaces with a primary network of their own. Pools are not converted here: a cluster may
+// have thousands of namespaces, all of which are new at the start.
 func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return
 	}
 	f.mu.Lock()
+	name := cmp.Or(now, old).Name
+	was, existed := f.namespaces[name]
 	if now == nil {
-		delete(f.namespaces, old.Name)
+		delete(f.namespaces, name)
 	} else {
-		f.namespaces[now.Name] = now.Labels
+		f.namespaces[name] = now.Labels
 	}
-	relevant := f.setPrimaryNetwork(cmp.Or(now, old).Name, now)
-	f.changes.others = f.changes.others || relevant
-	for name, p := range f.pools {
-		if a := p.object.Spec.ServiceAllocation; a == nil || len(a.NamespaceSelectors) == 0 {
+	relevant := f.setPrimaryNetwork(name, now)
+	for _, p := range f.pools {
+		selected := existed && p.selects(was)
+		if selects := now != nil && p.selects(now.Labels); selects == selected ||
+			slices.Contains(p.object.Spec.ServiceAllocation.Namespaces, name) {
 			continue
 		}
-		is := &pool{p.object, convert.Pool(p.object, f.namespaces)}
-		if !slices.Equal(is.world.Admission.Namespaces, p.world.Admission.Namespaces) {
-			f.pools[name] = is
-			relevant, f.changes.others = true, true
-		}
+		p.stale, relevant = true, true
 	}
+	f.changes.others = f.changes.others || relevant
 	f.mu.Unlock()
 	if relevant {
 		f.hooks.Wake()

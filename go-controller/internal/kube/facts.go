@@ -73,6 +73,10 @@ type node struct {
 type pool struct {
 	object *v1alpha1.IPAddressPool
 	world  *world.Pool
+	// selects reports whether the namespace selectors match the labels of a namespace.
+	selects func(labels map[string]string) bool
+	// stale reports whether the namespaces that the selectors match have changed since world was converted.
+	stale bool
 }
 
 // Hooks are callbacks of Facts. They must not block.
@@ -216,6 +220,9 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	w.Reports, w.AnnouncedReports = f.conflicts()
 	w.Probed = f.probed()
 	for _, p := range f.pools {
+		if p.stale {
+			p.world, p.stale = convert.WithNamespaces(p.world, p.object, f.namespaces), false
+		}
 		w.Pools = append(w.Pools, p.world)
 	}
 	// The order decides between nodes that report the same, for example one chassis. It must not change by itself:

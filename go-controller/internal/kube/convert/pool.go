@@ -63,6 +63,22 @@ func Pool(p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
 	return out
 }
 
+// NamespaceSelector returns a function that reports whether the namespace selectors of a pool match the labels of a
+// namespace. Those of a pool without any match none.
+func NamespaceSelector(p *v1alpha1.IPAddressPool) func(map[string]string) bool {
+	if p.Spec.ServiceAllocation == nil {
+		return selector(nil)
+	}
+	return selector(p.Spec.ServiceAllocation.NamespaceSelectors)
+}
+
+// WithNamespaces returns a copy of the pool that was converted from p, with its namespace selectors resolved again.
+func WithNamespaces(converted *world.Pool, p *v1alpha1.IPAddressPool, namespaces Namespaces) *world.Pool {
+	out := *converted
+	out.Admission = admission(p.Spec.ServiceAllocation, namespaces)
+	return &out
+}
+
 func leases(list []v1alpha1.AddressLease) []world.Lease {
 	out := make([]world.Lease, 0, len(list))
 	for i := range list {
