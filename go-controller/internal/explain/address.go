@@ -122,10 +122,16 @@ func Address(o *objects.Objects, a netip.Addr, q Question) *AddressResult {
 		}
 		to := Targets(o.Service(key), &q)
 		q.Probes = slices.DeleteFunc(slices.Clone(probes), func(seen Probe) bool { return !slices.Contains(to, seen.To) })
+		if len(q.Probes) == 0 && len(to) > 0 {
+			q.Probes = nil // beyond the limit of AddressTargets
+		}
 		paths = append(paths, explain(p.to(q)))
 	}
 	if len(paths) == 0 {
 		r.Notes = p.notes()
+	}
+	if all := len(allAddressTargets(o, a, q)); probes != nil && all > maxTargets {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d of %d ports were probed", maxTargets, all))
 	}
 	printable.Clean(r)
 	r.Services = paths
@@ -194,14 +200,36 @@ func services(keys []world.Key) string {
 	return world.Count(len(list), "Service") + ": " + joined(list)
 }
 
-// AddressTargets returns the targets of a probe of all Services that have an address.
-func AddressTargets(o *objects.Objects, a netip.Addr, q Question) (to []netip.AddrPort) {
-	q.Address = a.Unmap()
-	for _, s := range o.Services {
-		to = append(to, Targets(s, &q)...)
-	}
+// AddressTargets returns the targets of a probe of all Services that have an address, at most 16 in all. No Service has
+// a second one before each of them has one.
+func AddressTargets(o *objects.Objects, a netip.Addr, q Question) []netip.AddrPort {
+	to := allAddressTargets(o, a, q)
+	to = to[:min(maxTargets, len(to))]
 	slices.SortFunc(to, netip.AddrPort.Compare)
-	return slices.Compact(to)
+	return to
+}
+
+// allAddressTargets returns the ports of all Services that have an address: the first of each, then the second of each.
+func allAddressTargets(o *objects.Objects, a netip.Addr, q Question) (to []netip.AddrPort) {
+	q.Address = a.Unmap()
+	var left [][]netip.AddrPort
+	for _, s := range sorted(o.Services) {
+		if list := allTargets(s, &q); len(list) > 0 {
+			left = append(left, list)
+		}
+	}
+	seen := map[netip.AddrPort]bool{}
+	for len(left) > 0 {
+		for i, list := range left {
+			if !seen[list[0]] {
+				seen[list[0]] = true
+				to = append(to, list[0])
+			}
+			left[i] = list[1:]
+		}
+		left = slices.DeleteFunc(left, func(list []netip.AddrPort) bool { return len(list) == 0 })
+	}
+	return to
 }
 
 // Text returns the result for readers: what the address is, then each Service as Result.Text does.

@@ -38,7 +38,12 @@ const maxTargets = 16
 
 // Targets returns the addresses and TCP ports of a Service that a probe connects to, at most 16: those that a question
 // is about. UDP and SCTP have no answer that says whether a pod got what was sent, or need more than a socket.
-func Targets(s *corev1.Service, q *Question) (to []netip.AddrPort) {
+func Targets(s *corev1.Service, q *Question) []netip.AddrPort {
+	to := allTargets(s, q)
+	return to[:min(maxTargets, len(to))]
+}
+
+func allTargets(s *corev1.Service, q *Question) (to []netip.AddrPort) {
 	for _, a := range convert.Assigned(s) {
 		if !q.about(a) {
 			continue
@@ -49,7 +54,7 @@ func Targets(s *corev1.Service, q *Question) (to []netip.AddrPort) {
 			}
 		}
 	}
-	return to[:min(maxTargets, len(to))]
+	return to
 }
 
 // addProbes adds what was observed. It is the last link: what the cluster shows is the cause of what a client sees.
