@@ -26,6 +26,9 @@ const (
 	// refused until the object's other fields, our state or the CRD change. The first attempts follow with objectPause,
 	// doubled each time.
 	maxRefusedPause = time.Minute
+	// maxForbiddenPause is that while it forbids the write, which it also does while it loads its roles: zones wait for
+	// some statuses.
+	maxForbiddenPause = 5 * time.Second
 	// statusBurst writes of a paced object can follow each other with that pause, further ones with statusPause: counts of
 	// a pool change whenever a tenant creates or deletes a Service, and a router changes what a node reports.
 	statusBurst = 10
@@ -214,8 +217,8 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	w.last[name] = now
 	delete(w.mine, name)
 	again := objectPause
-	if isRefused(err) {
-		again = min(max(objectPause, 2*refused.pause), maxRefusedPause)
+	if longest := maxPause(err); longest > 0 {
+		again = min(max(objectPause, 2*refused.pause), longest)
 		w.refused[name] = refusal[T]{next, again}
 	} else {
 		delete(w.refused, name)
@@ -234,11 +237,17 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	return again
 }
 
-// isRefused reports whether the API server refused a write because of what is written or who writes it. Other errors
-// end by themselves.
-func isRefused(err error) bool {
-	return errors.IsInvalid(err) || errors.IsBadRequest(err) || errors.IsForbidden(err) ||
-		errors.IsRequestEntityTooLargeError(err)
+// maxPause returns the maximum time between two attempts if the API server refused a write because of what is written
+// or who writes it, 0 for other errors, which end by themselves.
+func maxPause(err error) time.Duration {
+	switch {
+	case errors.IsForbidden(err):
+		return maxForbiddenPause
+	case errors.IsInvalid(err), errors.IsBadRequest(err), errors.IsRequestEntityTooLargeError(err):
+		return maxRefusedPause
+	default:
+		return 0
+	}
 }
 
 // reserve takes a write from the limit of an object, or returns the time until there is one to take.

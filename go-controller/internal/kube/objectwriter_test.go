@@ -250,17 +250,21 @@ func TestWriteThatHangsDoesNotBlockOtherObjects(t *testing.T) {
 	})
 }
 
-// refusing refuses writes as long as refuse is set.
+// refusing refuses writes as long as refuse or forbid is set.
 type refusing[T metav1.Object] struct {
 	objectStore[T]
 	refuse   bool
+	forbid   bool
 	attempts int
 }
 
 func (r *refusing[T]) UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error) {
 	r.attempts++
+	var none T
+	if r.forbid {
+		return none, errors.NewForbidden(v1alpha1.GroupVersion().WithResource("any").GroupResource(), o.GetName(), nil)
+	}
 	if r.refuse {
-		var none T
 		return none, errors.NewInvalid(v1alpha1.GroupVersion().WithKind("Any").GroupKind(), o.GetName(), nil)
 	}
 	return r.objectStore.UpdateStatus(ctx, o, options)
@@ -291,6 +295,37 @@ func TestRefusedStatusIsTriedEachMinute(t *testing.T) {
 		synctest.Wait()
 		if s.writes != 2 || s.object.Status.AssignedIPv4 != 1 {
 			t.Errorf("%d writes, the last reports %d; want 2 and 1", s.writes, s.object.Status.AssignedIPv4)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// An API server also forbids writes while it loads its roles. The status is written within 5 s after that, and not more
+// often meanwhile, also if it was refused for another reason before.
+func TestForbiddenStatusIsTriedEachFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &refusing[*v1alpha1.IPAddressPool]{objectStore: poolStore{object: newPoolStore().object}, refuse: true}
+		w := NewObjectWriter("IPAddressPool", s, s.read, func(string, error) {}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
+		<-time.After(10 * time.Minute)
+		s.forbid = true
+		<-time.After(time.Minute)
+		synctest.Wait()
+		before := s.attempts
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if got := s.attempts - before; got != 12 {
+			t.Errorf("%d attempts in a minute, want 12", got)
+		}
+		s.refuse, s.forbid = false, false
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if s.writes != 1 {
+			t.Errorf("%d writes, want 1", s.writes)
 		}
 		cancel()
 		<-done
