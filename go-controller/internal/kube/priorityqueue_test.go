@@ -71,6 +71,47 @@ func TestConditionsAreWrittenWhileAddressesWait(t *testing.T) {
 	}
 }
 
+// A webhook may let each write of one namespace take sendTimeout. While writes of others wait, addresses or conditions,
+// it has half of the writers at most; then it has all of them.
+func TestSlowWritesOfANamespaceLeaveWritersToOthers(t *testing.T) {
+	priorities := &priorityQueue{}
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[job]{Queue: priorities})
+	for i := range 100 {
+		for _, address := range []bool{true, false} {
+			queue.Add(job{world.Key{Namespace: "slow", Name: fmt.Sprint(i)}, address})
+			queue.Add(job{world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, address})
+		}
+	}
+	var hanging []job
+	for written := 0; written < 200; {
+		j, _ := queue.Get()
+		if j.key.Namespace == "shop" {
+			written++
+			priorities.done(j)
+			queue.Done(j)
+		} else if hanging = append(hanging, j); len(hanging) == writers {
+			t.Fatalf("all writers hang after %d writes of others", written)
+		}
+	}
+	if n := len(hanging); n != writers/2+slowWriters/2 {
+		t.Errorf("one namespace has %d of %d writers while others wait", n, writers)
+	}
+	for len(hanging) < writers && queue.Len() > 0 {
+		j, _ := queue.Get()
+		hanging = append(hanging, j)
+	}
+	if len(hanging) != writers {
+		t.Errorf("one namespace has %d of %d writers while no others wait", len(hanging), writers)
+	}
+	for _, j := range hanging {
+		priorities.done(j)
+		queue.Done(j)
+	}
+	if got := taken(queue, priorities); len(got)+len(hanging) != 200 {
+		t.Errorf("%d were taken at last, want %d", len(got), 200-len(hanging))
+	}
+}
+
 // taken empties a queue, and returns the Services in order.
 func taken(queue workqueue.TypedInterface[job], priorities *priorityQueue) (names []string) {
 	for queue.Len() > 0 {
