@@ -188,6 +188,9 @@ func (st *State) change(d *Decision, key world.Key, c world.Change, least effect
 	if shown && (len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs)) {
 		return unamendable
 	}
+	if c.Is.IsCleared() && !slices.Equal(c.Was.Given, c.Is.Given) {
+		return unamendable
+	}
 	e := st.replan(d, c.Is, least)
 	if shown && e != unamendable {
 		delete(st.overlay.grants, key)

@@ -31,7 +31,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 		w := worldtest.Random(choices)
 		all := w.Services
 		for _, s := range all {
-			s.Assigned, s.AssignedHosts = nil, nil
+			s.Assigned, s.AssignedHosts, s.Given = nil, nil, nil
 		}
 		var m State
 		w.Services = nil
@@ -56,6 +56,7 @@ func TestDecisionEqualsAmendment(t *testing.T) {
 				is.Slices = all[r.IntN(len(all))].Slices
 				if r.IntN(2) == 0 {
 					is.Assigned = d.Allocation.Services[is.Key].Addrs
+					is.Given = is.Assigned
 				}
 				w.Services = slices.Clone(w.Services)
 				w.Services[at] = &is

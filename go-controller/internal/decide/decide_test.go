@@ -183,3 +183,44 @@ func TestWhatAStatusShowsComesBeforeGrants(t *testing.T) {
 		t.Errorf("the young one, whose status shows %v, has %v, the old one %v", ours, got[web].Addrs, got[old.Key].Addrs)
 	}
 }
+
+// Another client clears a status. The address stays, although the writer may still write it, also for a new controller.
+func TestClearedStatusKeepsItsAddress(t *testing.T) {
+	for name, decided := range map[string]bool{"the same controller": true, "another controller": false} {
+		var m State
+		s := worldtest.Service(web, 1)
+		ours := m.Decide(worldtest.Small(3, s)).Allocation.Services[web].Addrs
+		shown := *s
+		shown.Assigned, shown.Given = ours, ours
+		m.Decide(worldtest.Small(3, &shown))
+		if !decided {
+			m = State{}
+		}
+		cleared := *s
+		cleared.Given = ours
+		w := worldtest.Small(3, &cleared)
+		w.Unsettled = map[world.Key][]netip.Addr{web: ours}
+		if got := m.Decide(w).Allocation.Services[web].Addrs; !slices.Equal(got, ours) {
+			t.Errorf("%s: web has %v, want %v", name, got, ours)
+		}
+	}
+}
+
+// The whole status is removed, with our conditions, while the writer has the address to write and the latest write has
+// no answer. If the status shows it again, that was the writer: the next decision stays with what it granted.
+func TestLateWriteOverClearedStatusIsNotAdopted(t *testing.T) {
+	var m State
+	s := worldtest.Service(web, 1)
+	ours := m.Decide(worldtest.Small(3, s)).Allocation.Services[web].Addrs
+	shown := *s
+	shown.Assigned, shown.Given = ours, ours
+	m.Decide(worldtest.Small(3, &shown))
+	w := worldtest.Small(3, s)
+	w.Unsettled = map[world.Key][]netip.Addr{web: slices.Concat(ours, ours)}
+	granted := m.Decide(w).Allocation.Services[web].Addrs
+	for range 2 {
+		if got := m.Decide(worldtest.Small(3, &shown)).Allocation.Services[web].Addrs; !slices.Equal(got, granted) {
+			t.Errorf("web has %v, want the %v granted before", got, granted)
+		}
+	}
+}

@@ -69,7 +69,11 @@ func (o *overlay) record(w *world.Snapshot, a *ipam.Allocation) {
 		is := a.Services[s.Key]
 		if !is.Foreign && !slices.Equal(is.Addrs, s.Assigned) {
 			g := grant{uid: s.UID, addrs: is.Addrs, replaced: s.Assigned, hosts: s.AssignedHosts, since: w.Now}
-			g.inherit(before[s.Key], w.Unsettled[s.Key])
+			if last, ok := before[s.Key]; ok {
+				g.inherit(last, w.Unsettled[s.Key])
+			} else {
+				g.unsettled = w.Unsettled[s.Key]
+			}
 			o.grants[s.Key] = g
 		}
 		if own := is.HeldExternal; !slices.Equal(own, s.HeldExternalIPs) {
@@ -139,6 +143,9 @@ type grant struct {
 	hosts    []string
 	// late are addresses that were granted before, and that a write on its way may still show: the last maxLate.
 	late [][]netip.Addr
+	// unsettled are addresses that earlier decisions had written before there was a grant, and that may still be written:
+	// another client cleared the status.
+	unsettled []netip.Addr
 	// since is the time of the first pass with the grant, by the clock of this process. It is zero if there was none yet,
 	// after Amend.
 	since time.Time
@@ -148,7 +155,8 @@ type grant struct {
 // other addresses, another client wrote them first, and they are the Service's addresses. Otherwise two controllers
 // that run at the same time would overwrite each other indefinitely.
 func (g *grant) isCurrent(shown []netip.Addr) bool {
-	return len(shown) == 0 || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced) ||
+	byOthers := func(a netip.Addr) bool { return !slices.Contains(g.unsettled, a) }
+	return !slices.ContainsFunc(shown, byOthers) || slices.Equal(shown, g.addrs) || slices.Equal(shown, g.replaced) ||
 		slices.ContainsFunc(g.late, func(addrs []netip.Addr) bool { return slices.Equal(shown, addrs) })
 }
 
@@ -160,7 +168,7 @@ func (g *grant) inherit(last grant, unsettled []netip.Addr) {
 	if last.uid != g.uid {
 		return
 	}
-	g.late = last.late
+	g.late, g.unsettled = last.late, last.unsettled
 	if slices.Equal(last.addrs, g.addrs) {
 		if !last.since.IsZero() {
 			g.since = last.since

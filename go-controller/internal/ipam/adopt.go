@@ -29,11 +29,14 @@ const (
 	given   title = iota // its status says that we allocated it
 	shown                // its status shows it, but another controller may have written it
 	granted              // we allocated it, and its status does not show it yet
+	cleared              // we allocated it, and another client has removed it from the status
 )
 
 // titleTo returns the title of a Service to an address that it had.
-func titleTo(s *world.Service, a netip.Addr) title {
-	switch {
+func (st *state) titleTo(s *world.Service, a netip.Addr) title {
+	switch _, isGranted := st.granted[s.Key]; {
+	case !isGranted && s.IsCleared():
+		return cleared
 	case !slices.Contains(s.Assigned, a):
 		return granted
 	case slices.Contains(s.Given, a):
@@ -45,11 +48,12 @@ func titleTo(s *world.Service, a netip.Addr) title {
 // adopt lets a Service keep its addresses to which it has the given title, unless a Service with a stronger one, or
 // an older one with the same title, has them too and does not share them. Addresses that we allocated stay with their
 // Service whatever another controller writes into the status of an older one. The addresses in a status come before
-// all that are only granted: if two controllers run at the same time, the other one may have written them.
+// all that are only granted: if two controllers run at the same time, the other one may have written them. Addresses
+// that another client has cleared come last: a Service that was not ours for a while may have lost them meanwhile.
 func (st *state) adopt(service int, own *ownership, by title) {
 	s := st.services[service]
 	for _, a := range own.addrs {
-		if titleTo(s, a) != by {
+		if st.titleTo(s, a) != by {
 			continue
 		}
 		f := world.FamilyOf(a)
@@ -58,7 +62,7 @@ func (st *state) adopt(service int, own *ownership, by title) {
 			continue
 		}
 		if other, why := st.conflictingHolder(a, service); why != "" {
-			if by != granted {
+			if by == given || by == shown {
 				own.conflicting, own.conflictingHolder, own.conflictingReason = a, other, why
 			}
 			own.releasesAddr = true
@@ -70,10 +74,13 @@ func (st *state) adopt(service int, own *ownership, by title) {
 }
 
 // adoptable returns the addresses in the status of a Service that it may keep: those that we allocated, whatever has
-// happened to their pool, and those of another controller that a pool could have allocated. It returns none if all of
-// them are another controller's, one of them or a host name could not have been allocated, and that controller may
-// still be active: two controllers must not overwrite each other's status.
+// happened to their pool or to the ingress, and those of another controller that a pool could have allocated. It
+// returns none if all of them are another controller's, one of them or a host name could not have been allocated, and
+// that controller may still be active: two controllers must not overwrite each other's status.
 func (st *state) adoptable(s *world.Service, own *ownership) []netip.Addr {
+	if s.IsCleared() {
+		return s.Given
+	}
 	var adoptable []netip.Addr
 	var refused []string
 	ours := s.NamesClass

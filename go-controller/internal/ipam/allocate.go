@@ -85,7 +85,7 @@ func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.
 			owns[i] = st.previousAddrs(i)
 		}
 	}
-	for _, by := range []title{given, shown, granted} {
+	for _, by := range []title{given, shown, granted, cleared} {
 		for i := range st.services {
 			st.adopt(i, &owns[i], by)
 		}

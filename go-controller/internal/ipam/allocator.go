@@ -76,7 +76,7 @@ func (al *allocator) allocate(service int, own ownership, ext external) (o Outco
 	}
 	if own.conflicting.IsValid() && msgs.reason != ReasonAddressInUse {
 		holder, format := al.services[own.conflictingHolder], "%s, which was in the status, belongs to %s, the older one"
-		if titleTo(holder, own.conflicting) != titleTo(s, own.conflicting) {
+		if al.titleTo(holder, own.conflicting) != al.titleTo(s, own.conflicting) {
 			format = "%s, which another controller wrote into the status, belongs to %s"
 		}
 		msgs.add(ReasonAddressInUse, fmt.Sprintf(format, own.conflicting, nameFor(s.Key, holder.Key))+

@@ -4,6 +4,7 @@ package ipam
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -17,7 +18,8 @@ import (
 func (a *Allocation) Add(s *world.Service) (Outcome, bool) {
 	_, known := a.Services[s.Key]
 	// A pending Service with the same sharing key may share what this one gets.
-	if known || len(s.Assigned)+len(s.AssignedHosts) > 0 || len(s.ExternalIPs) > 0 || a.hasPending && s.SharingKey != "" {
+	if known || len(s.Assigned)+len(s.AssignedHosts)+len(s.Given)+len(s.ExternalIPs) > 0 ||
+		a.hasPending && s.SharingKey != "" {
 		return Outcome{}, false
 	}
 	a.allocator.services = append(a.allocator.services, s)
@@ -43,10 +45,11 @@ func (a *Allocation) Remove(s *world.Service) bool {
 	return true
 }
 
-// record records an outcome, and whether the Service waits until others release addresses.
+// record records an outcome, and whether the Service waits until others release addresses, or would take those back
+// that another client has cleared.
 func (a *Allocation) record(s *world.Service, o Outcome, waits bool) {
 	a.Services[s.Key] = o
-	a.hasPending = a.hasPending || waits
+	a.hasPending = a.hasPending || waits || s.IsCleared() && !slices.Equal(o.Addrs, s.Given)
 }
 
 // release frees an address that only one Service has, and returns false if that is not the case. The address is

@@ -109,7 +109,8 @@ func externalRanges(w *world.Snapshot) map[string][]netipx.IPRange {
 	add := func(p *world.Pool, a netip.Addr) { out[p.Name] = append(out[p.Name], netipx.IPRangeFrom(a, a)) }
 	for _, s := range w.Services {
 		for i, a := range s.Given {
-			if i < len(s.GivenFrom) && pools[s.GivenFrom[i]] != nil && slices.Contains(s.Assigned, a) {
+			if i < len(s.GivenFrom) && pools[s.GivenFrom[i]] != nil &&
+				(s.IsCleared() || slices.Contains(s.Assigned, a)) {
 				add(pools[s.GivenFrom[i]], a)
 			}
 		}

@@ -56,7 +56,7 @@ func (t *twin) allocate() map[world.Key]twinOutcome {
 	for _, s := range services {
 		has[s.Key] = map[world.Family]netip.Addr{}
 	}
-	for _, claim := range []string{"given", "shown", "granted"} {
+	for _, claim := range []string{"given", "shown", "granted", "cleared"} {
 		for _, s := range services {
 			foreign[s.Key] = t.adopt(s, claim, has[s.Key])
 		}

@@ -15,6 +15,9 @@ import (
 // ownOf returns the addresses of a Service according to its status, and whether all of them belong to another
 // controller.
 func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
+	if len(s.Assigned)+len(s.AssignedHosts) == 0 {
+		return s.Given, false
+	}
 	ours := s.NamesClass
 	for _, a := range s.Assigned {
 		given := slices.Contains(s.Given, a)
@@ -51,7 +54,11 @@ func (t *twin) withPools(edit func(*world.Pool)) *twin {
 
 func (t *twin) inScope(a netip.Addr, x, y *world.Service) bool {
 	had := func(s *world.Service) bool {
-		return slices.Contains(s.Assigned, a) || slices.Contains(t.w.Granted[s.Key], a) || slices.Contains(t.ownBefore(s), a)
+		shown := s.Assigned
+		if s.IsCleared() {
+			shown = s.Given
+		}
+		return slices.Contains(shown, a) || slices.Contains(t.w.Granted[s.Key], a) || slices.Contains(t.ownBefore(s), a)
 	}
 	p := t.inPool(a)
 	return x.Key.Namespace == y.Key.Namespace || p != nil && p.SharedByCluster || had(x) && had(y)
@@ -173,14 +180,18 @@ func (t *twin) pays(p *world.Pool, s *world.Service, a netip.Addr) bool {
 }
 
 // adopt lets a Service keep its addresses to which it has the claim: "given" by us according to the status, "shown" by
-// it, "granted" and not in it. foreign reports whether the status is another controller's.
+// it, "granted" and not in it, or "cleared" by another client. foreign reports whether the status is another
+// controller's.
 func (t *twin) adopt(s *world.Service, claim string, has map[world.Family]netip.Addr) (foreign bool) {
 	addrs, held := t.w.Granted[s.Key]
 	if !held {
 		addrs, foreign = t.ownOf(s)
 	}
 	for _, a := range addrs {
-		f, is := world.FamilyOf(a), "granted"
+		f, is := world.FamilyOf(a), "cleared"
+		if held {
+			is = "granted"
+		}
 		if slices.Contains(s.Assigned, a) {
 			is = "shown"
 			if slices.Contains(s.Given, a) {

@@ -40,7 +40,8 @@ type Service struct {
 	// ListsPorts means that the first entry of status.loadBalancer.ingress has ports.
 	ListsPorts bool
 	// Given are the addresses that this controller assigned, according to the status (condition Allocated). Addresses
-	// in Assigned that are not in Given belong to another controller.
+	// in Assigned that are not in Given belong to another controller. Those in Given that are not in Assigned were removed
+	// by another client.
 	Given []netip.Addr
 	// GivenFrom are the names of the pools of Given according to the status, empty for those in no pool.
 	GivenFrom []string
@@ -85,6 +86,12 @@ type Service struct {
 	// Layer2Limits are the Limits that come from L2Domains. They do not apply to a Service that is announced only by
 	// BGP.
 	Layer2Limits []string
+}
+
+// IsCleared reports whether another client has removed the addresses that we assigned from status.loadBalancer.ingress,
+// and has written nothing in their place.
+func (s *Service) IsCleared() bool {
+	return len(s.Given) > 0 && len(s.Assigned)+len(s.AssignedHosts) == 0
 }
 
 // MaxListedRanges is the maximum number of source ranges that a Service lists. Reading them takes longer than all else,

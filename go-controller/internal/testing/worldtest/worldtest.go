@@ -153,10 +153,13 @@ func Random(s Source) *world.Snapshot {
 	return w
 }
 
-// left adds addresses in statuses that are not, or not yet, what was decided.
+// left adds addresses in statuses that are not, not yet, or no longer what was decided.
 func (s *Source) left(w *world.Snapshot) {
 	if of := w.Services[s.N(len(w.Services))].Assigned; len(of) > 0 {
 		w.LeavingShared = map[world.Key][]netip.Addr{{Namespace: "ns", Name: "shares"}: of}
+	}
+	if svc := w.Services[s.N(len(w.Services))]; s.chance(2) && len(svc.Assigned) == 0 {
+		svc.Given = []netip.Addr{s.addr(s.family())}
 	}
 	if s.chance(3) {
 		of := w.Services[s.N(len(w.Services))].Key
