@@ -53,6 +53,7 @@ type ServiceWriter struct {
 	want        map[world.Key]*status.Service
 	unconfirmed map[world.Key]written[*corev1.Service]
 	dampings    map[world.Key]*damping
+	repairs     map[world.Key]*repairs
 	// busy contains the keys being written, each with the job for the same key that was taken with the other priority
 	// in the meantime, if any.
 	busy map[world.Key]*job
@@ -83,6 +84,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		want:        map[world.Key]*status.Service{},
 		unconfirmed: map[world.Key]written[*corev1.Service]{},
 		dampings:    map[world.Key]*damping{},
+		repairs:     map[world.Key]*repairs{},
 		busy:        map[world.Key]*job{},
 		open:        map[world.Key]bool{},
 		sent:        map[world.Key]sentAddrs{},
@@ -99,6 +101,7 @@ func (w *ServiceWriter) Set(want map[world.Key]*status.Service) {
 		return want[k] == nil || have == nil || have.ResourceVersion == m.object.ResourceVersion
 	})
 	maps.DeleteFunc(w.dampings, func(k world.Key, _ *damping) bool { return want[k] == nil })
+	maps.DeleteFunc(w.repairs, func(k world.Key, _ *repairs) bool { return want[k] == nil })
 	w.mu.Unlock()
 	for key, s := range want {
 		w.enqueueIfChanged(key, before[key], s)
@@ -118,6 +121,7 @@ func (w *ServiceWriter) Change(some map[world.Key]*status.Service) {
 			delete(w.want, key)
 			delete(w.unconfirmed, key)
 			delete(w.dampings, key)
+			delete(w.repairs, key)
 		}
 	}
 	w.mu.Unlock()
@@ -260,6 +264,10 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.skip(j, want)
 		return
 	}
+	if left := w.repairPause(key, desired, now); left > 0 {
+		w.queue.AddAfter(j, left)
+		return
+	}
 	w.mu.Lock()
 	w.sent[key] = sentAddrs{next.UID, slices.Concat(convert.Assigned(next), convert.HeldExternalIPs(next))}
 	w.mu.Unlock()
@@ -277,6 +285,9 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		w.mu.Unlock()
 	}
 	w.wrote("Service", err)
+	if err == nil {
+		w.recordWrite(key, desired, now)
+	}
 	w.finish(j, have, got, err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -277,4 +279,89 @@ func TestServiceWriterStopsOnContextCancel(t *testing.T) {
 				writers)
 		}
 	})
+}
+
+// rival is an API server where another client changes each status that is written, at once.
+type rival struct {
+	corev1client.ServiceInterface
+	facts  *Facts
+	revert func(*corev1.Service)
+	writes atomic.Int64
+}
+
+func (r *rival) Services(string) corev1client.ServiceInterface { return r }
+
+func (r *rival) UpdateStatus(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
+	n := r.writes.Add(1)
+	got, other := o.DeepCopy(), o.DeepCopy()
+	got.ResourceVersion, other.ResourceVersion = fmt.Sprint(2*n), fmt.Sprint(2*n+1)
+	r.revert(other)
+	go func() {
+		<-time.After(10 * time.Millisecond)
+		r.facts.setService(r.facts.Service(world.Key{Namespace: o.Namespace, Name: o.Name}), other)
+	}()
+	return got, nil
+}
+
+// Another client changes each status that is written. The writes become rare, also if the decision takes note of what
+// that client writes. Another status is written at once.
+func TestServiceWriterBacksOffAgainstFightingWriter(t *testing.T) {
+	for name, revert := range map[string]func(*corev1.Service){
+		"a condition": func(s *corev1.Service) { s.Status.Conditions = s.Status.Conditions[:1] },
+		"all of it":   func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} },
+		"the ingress": func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { fight(t, &rival{revert: revert}) })
+		})
+	}
+}
+
+// fight runs a writer against another client.
+func fight(t *testing.T, server *rival) {
+	key := world.Key{Namespace: "shop", Name: "web"}
+	var w *ServiceWriter
+	facts := NewFacts(convert.Options{DefaultClass: true}, Hooks{
+		Wake: func() {}, Expected: func(world.Key, []netip.Addr) bool { return true },
+		Changed: func(k world.Key) {
+			if w != nil {
+				next := allocated("10.0.0.1")
+				next.UID, next.PreviousAddrs = "1", convert.Assigned(server.facts.Service(k))
+				w.Change(map[world.Key]*status.Service{k: next})
+				w.Changed(k)
+			}
+		},
+	})
+	server.facts = facts
+	facts.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+	w = NewServiceWriter(server, facts, &Events{}, func(string, error) {})
+	want := allocated("10.0.0.1")
+	want.UID = "1"
+	w.Set(map[world.Key]*status.Service{key: want})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Run(ctx) }()
+	<-time.After(time.Minute)
+	synctest.Wait()
+	before := server.writes.Load()
+	if before < dataplane.DriftBurst || before > dataplane.DriftBurst+10 {
+		t.Errorf("%d writes in the first minute, want about %d", before, dataplane.DriftBurst)
+	}
+	<-time.After(10 * time.Minute)
+	synctest.Wait()
+	if n := server.writes.Load() - before; n < 5 || n > 15 {
+		t.Errorf("%d writes in the next ten minutes, want about ten", n)
+	}
+	before = server.writes.Load()
+	other := allocated("10.0.0.2")
+	other.UID, other.PreviousAddrs = "1", convert.Assigned(facts.Service(key))
+	w.Change(map[world.Key]*status.Service{key: other})
+	<-time.After(5 * time.Millisecond)
+	synctest.Wait()
+	if n := server.writes.Load() - before; n != 1 {
+		t.Errorf("%d writes of another status, want one", n)
+	}
+	cancel()
+	<-ended
+	<-time.After(time.Second) // the other client ends
 }
