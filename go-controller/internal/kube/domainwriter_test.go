@@ -66,7 +66,7 @@ func TestAnotherOrderOfGatewaysDoesNotWaitForWhatWasRefused(t *testing.T) {
 		set("n1", "n2")
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
-		s.refuse = false
+		s.set(false, false)
 		set("n2", "n1")
 		<-time.After(2 * objectPause)
 		synctest.Wait()

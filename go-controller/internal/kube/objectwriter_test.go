@@ -259,15 +259,26 @@ type refusing[T metav1.Object] struct {
 }
 
 func (r *refusing[T]) UpdateStatus(ctx context.Context, o T, options metav1.UpdateOptions) (T, error) {
+	r.mu.Lock()
 	r.attempts++
+	refuse, forbid := r.refuse, r.forbid
+	r.mu.Unlock()
 	var none T
-	if r.forbid {
+	if forbid {
 		return none, errors.NewForbidden(v1alpha1.GroupVersion().WithResource("any").GroupResource(), o.GetName(), nil)
 	}
-	if r.refuse {
+	if refuse {
 		return none, errors.NewInvalid(v1alpha1.GroupVersion().WithKind("Any").GroupKind(), o.GetName(), nil)
 	}
 	return r.objectStore.UpdateStatus(ctx, o, options)
+}
+
+// set replaces refuse and forbid, and returns the number of attempts so far.
+func (r *refusing[T]) set(refuse, forbid bool) (attempts int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse, r.forbid = refuse, forbid
+	return r.attempts
 }
 
 // A status that the API server refuses, as one with an older CRD does, is tried again each minute, however often there
@@ -288,7 +299,7 @@ func TestRefusedStatusIsTriedEachMinute(t *testing.T) {
 		if most := minutes + 6; s.attempts > most { // after 1, 2, 4, 8, 16, 32 and 60 s
 			t.Errorf("%d attempts in %d minutes, want %d at most", s.attempts, minutes, most)
 		}
-		s.refuse = false
+		s.set(false, false)
 		<-time.After(time.Minute)
 		w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
 		<-time.After(objectPause)
@@ -312,20 +323,19 @@ func TestForbiddenStatusIsTriedEachFiveSeconds(t *testing.T) {
 		go func() { defer close(done); w.Run(ctx) }()
 		w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
 		<-time.After(10 * time.Minute)
-		s.forbid = true
+		s.set(true, true)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		before := s.attempts
+		before := s.set(true, true)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if got := s.attempts - before; got != 12 {
+		if got := s.set(false, false) - before; got != 12 {
 			t.Errorf("%d attempts in a minute, want 12", got)
 		}
-		s.refuse, s.forbid = false, false
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if s.writes != 1 {
-			t.Errorf("%d writes, want 1", s.writes)
+		if n := s.count(); n != 1 {
+			t.Errorf("%d writes, want 1", n)
 		}
 		cancel()
 		<-done
