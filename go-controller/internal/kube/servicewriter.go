@@ -269,7 +269,8 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		return
 	}
 	w.mu.Lock()
-	w.sent[key] = sentAddrs{next.UID, slices.Concat(convert.Assigned(next), convert.HeldExternalIPs(next))}
+	earlier := w.sent[key]
+	w.sent[key] = earlier.with(next)
 	w.mu.Unlock()
 	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the
 	// writes in flight when it ends, so that the next leader reads their result.
@@ -282,6 +283,12 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	if err == nil || errors.IsNotFound(err) || errors.IsConflict(err) {
 		w.mu.Lock()
 		delete(w.sent, key)
+		w.mu.Unlock()
+	} else if maxPause(err) > 0 { // it will not be applied
+		w.mu.Lock()
+		if w.sent[key] = earlier; len(earlier.addrs) == 0 {
+			delete(w.sent, key)
+		}
 		w.mu.Unlock()
 	}
 	w.wrote("Service", err)

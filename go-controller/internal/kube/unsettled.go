@@ -14,12 +14,27 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// sentAddrs are the addresses in a status that was sent to the API server, and the UID of its Service. The status
-// itself is not kept: a tenant can write Services of a megabyte whose statuses the API server never stores, because the
-// object would be too large with them.
+// sentAddrs are the addresses in statuses of a Service that were sent to the API server without an answer, and the UID
+// of the Service. Each of them may still be applied until a later one is, or fails because of its resourceVersion. The
+// statuses themselves are not kept: a tenant can write Services of a megabyte whose statuses the API server never
+// stores, because the object would be too large with them.
 type sentAddrs struct {
 	uid   types.UID
 	addrs []netip.Addr
+}
+
+// maxEarlier is how many addresses are kept of the writes before the last one.
+const maxEarlier = 1024
+
+// with adds the addresses of another status.
+func (s sentAddrs) with(next *corev1.Service) sentAddrs {
+	out := sentAddrs{next.UID, slices.Concat(convert.Assigned(next), convert.HeldExternalIPs(next))}
+	if s.uid == out.uid {
+		known := world.AddrSet(out.addrs)
+		earlier := slices.DeleteFunc(slices.Clone(s.addrs), known)
+		out.addrs = append(out.addrs, earlier[:min(len(earlier), maxEarlier)]...)
+	}
+	return out
 }
 
 // forgetSent forgets a write without an answer whose Service is gone: it will not be applied any more. have is the

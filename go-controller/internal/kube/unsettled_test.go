@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+)
+
+// Two writes have no answer. Both may still be applied, the first one as well, until a later one succeeds.
+func TestEarlierWritesWithoutAnswerCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := world.Key{Namespace: "shop", Name: "web"}
+		facts, _ := counted()
+		facts.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+		w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
+		defer w.queue.ShutDown()
+		write := func(addr string) map[netip.Addr]int {
+			want := allocated(addr)
+			want.UID = "1"
+			w.Set(map[world.Key]*status.Service{key: want})
+			w.write(t.Context(), job{key: key, address: true})
+			may := map[netip.Addr]int{}
+			for _, a := range w.sent[key].addrs {
+				may[a]++
+			}
+			return may
+		}
+		first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+		write("10.0.0.1")
+		write("10.0.0.2")
+		if may := write("10.0.0.2"); may[first] != 1 || may[second] != 1 || len(may) != 2 {
+			t.Errorf("%v may appear, want each of both once", may)
+		}
+		if may := w.Unsettled()[key]; !slices.Contains(may, first) || !slices.Contains(may, second) {
+			t.Errorf("%v are unsettled, want both", may)
+		}
+		w.client = &slow{begun: map[string]bool{}, done: map[string]time.Duration{}}
+		if may := write("10.0.0.2"); len(may) != 0 {
+			t.Errorf("%v may appear after a write that succeeded, want none", may)
+		}
+	})
+}
