@@ -141,8 +141,32 @@ func (d *Dataplane) await(c dataplane.Change) {
 	d.pending[c.Key] = pending{d.zone.written, since}
 }
 
+// kept calls keep for the Services that the zone has, and returns the answers. Those that it gets meanwhile are kept.
+// The caller's lock, which keep needs, may be held while Pending waits for that of the fabric.
+func (d *Dataplane) kept(keep func(world.Key) bool) func(world.Key) bool {
+	answers := map[world.Key]bool{}
+	d.locked(func() {
+		for key := range d.plans {
+			answers[key] = true
+		}
+		for _, r := range d.zone.rows {
+			if key, ok := parseKey(r.ExternalIDs()[rows.KeyService]); ok {
+				answers[key] = true
+			}
+		}
+	})
+	for key := range answers {
+		answers[key] = keep(key)
+	}
+	return func(key world.Key) bool {
+		answer, known := answers[key]
+		return answer || !known
+	}
+}
+
 // Prune implements dataplane.Dataplane.
 func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) (err error) {
+	keep = d.kept(keep)
 	d.zone.do(func() []func() {
 		maps.DeleteFunc(d.plans, func(key world.Key, _ *plan.Service) bool { return !keep(key) })
 		gone := d.zone.selected(func(r rows.Row) bool {
