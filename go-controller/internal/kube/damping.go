@@ -135,6 +135,9 @@ func (w *ServiceWriter) damped(key world.Key, s *status.Service, have *corev1.Se
 	if isTrue(next.Announced.Status) != was || isTrue(s.Allocated.Status) != isTrue(allocated.Status) {
 		return &next, wait
 	}
+	if !up && announced.Reason == v1alpha1.ReasonUnsteady { // It says that the addresses are announced.
+		return &next, wait
+	}
 	if _, changed := next.Merged(have, now); !changed {
 		return &next, wait
 	}
