@@ -270,6 +270,9 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	}
 	w.mu.Lock()
 	earlier := w.sent[key]
+	if earlier.uid != next.UID {
+		earlier = sentAddrs{} // of a Service that is gone
+	}
 	w.sent[key] = earlier.with(next)
 	w.mu.Unlock()
 	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the

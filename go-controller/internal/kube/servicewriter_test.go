@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,12 +182,15 @@ func TestAddressesOfOthersAreNotOverwritten(t *testing.T) {
 }
 
 // failing is an API server that accepts no status.
-type failing struct{ corev1client.ServiceInterface }
+type failing struct {
+	corev1client.ServiceInterface
+	err error // "no leader" if nil
+}
 
 func (f failing) Services(string) corev1client.ServiceInterface { return f }
 
-func (failing) UpdateStatus(context.Context, *corev1.Service, metav1.UpdateOptions) (*corev1.Service, error) {
-	return nil, errors.New("no leader")
+func (f failing) UpdateStatus(context.Context, *corev1.Service, metav1.UpdateOptions) (*corev1.Service, error) {
+	return nil, cmp.Or(f.err, errors.New("no leader"))
 }
 
 // Writes that failed do not delay the retries of a later one if what was to be written has become obsolete since.

@@ -26,14 +26,12 @@ type sentAddrs struct {
 // maxEarlier is how many addresses are kept of the writes before the last one.
 const maxEarlier = 1024
 
-// with adds the addresses of another status.
+// with adds the addresses of another status of the Service.
 func (s sentAddrs) with(next *corev1.Service) sentAddrs {
 	out := sentAddrs{next.UID, slices.Concat(convert.Assigned(next), convert.HeldExternalIPs(next))}
-	if s.uid == out.uid {
-		known := world.AddrSet(out.addrs)
-		earlier := slices.DeleteFunc(slices.Clone(s.addrs), known)
-		out.addrs = append(out.addrs, earlier[:min(len(earlier), maxEarlier)]...)
-	}
+	known := world.AddrSet(out.addrs)
+	earlier := slices.DeleteFunc(slices.Clone(s.addrs), known)
+	out.addrs = append(out.addrs, earlier[:min(len(earlier), maxEarlier)]...)
 	return out
 }
 

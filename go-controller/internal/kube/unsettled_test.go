@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -48,4 +50,28 @@ func TestEarlierWritesWithoutAnswerCount(t *testing.T) {
 			t.Errorf("%v may appear after a write that succeeded, want none", may)
 		}
 	})
+}
+
+// A Service is recreated while a write of the former one has no answer, and the API server refuses that of the new one.
+// Neither can appear in the status of the new one.
+func TestRefusedWriteOfARecreatedServiceLeavesNothing(t *testing.T) {
+	key := world.Key{Namespace: "shop", Name: "web"}
+	facts, _ := counted()
+	w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
+	defer w.queue.ShutDown()
+	var before *corev1.Service
+	for _, uid := range []types.UID{"1", "2"} {
+		object := serviceOf(corev1.ServiceTypeLoadBalancer)
+		object.UID = uid
+		facts.setService(before, object)
+		want := allocated("10.0.0." + string(uid))
+		want.UID = string(uid)
+		w.Set(map[world.Key]*status.Service{key: want})
+		w.write(t.Context(), job{key: key, address: true})
+		w.client = failing{err: apierrors.NewRequestEntityTooLargeError("too large")}
+		before = object
+	}
+	if s := w.sent[key]; len(s.addrs) > 0 {
+		t.Errorf("%v may appear", s)
+	}
 }
