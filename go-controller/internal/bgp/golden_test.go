@@ -21,7 +21,7 @@ import (
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(c *golden.Case) string {
 		for _, s := range c.World.Services {
-			s.Given = s.Assigned
+			s.Given = s.Shown()
 		}
 		l := compute(c.World)
 		var out strings.Builder

@@ -96,12 +96,12 @@ func (l *Layout) Off() string {
 	return ""
 }
 
-// Advertised returns the addresses of a Service that may be advertised: those in its status that we allocated, and
-// those external IPs that it is granted and that its condition ExternalIPs says it holds. The condition is the
-// controller's: a node knows neither the addresses of other nodes nor all networks of the cluster, so it would grant a
-// tenant the address of another node.
+// Advertised returns the addresses of a Service that may be advertised: those that its status shows and that we
+// allocated, and those external IPs that it is granted and that its condition ExternalIPs says it holds. The condition
+// is the controller's: a node knows neither the addresses of other nodes nor all networks of the cluster, so it would
+// grant a tenant the address of another node.
 func (l *Layout) Advertised(s *world.Service) []netip.Addr {
-	list := s.Assigned
+	list := s.Shown()
 	if foreign := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, foreign) {
 		list = slices.DeleteFunc(slices.Clone(list), foreign)
 	}

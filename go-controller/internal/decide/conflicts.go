@@ -153,7 +153,7 @@ func (p *probing) acceptAnnounced(w *world.Snapshot, l *place.Layout, ours map[s
 	}
 	shown := map[netip.Addr]bool{}
 	for _, s := range w.Services {
-		for _, a := range slices.Concat(s.Assigned, s.ExternalIPs) {
+		for _, a := range slices.Concat(s.Shown(), s.ExternalIPs) {
 			is, known := p.requests[a]
 			shown[a] = !known || is.announced || is.unread
 		}

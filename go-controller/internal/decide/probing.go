@@ -19,10 +19,11 @@ const (
 	// probeTimeout is how long a new address waits until a guard has probed it. A guard takes a second. One that hangs, or
 	// can't send, must not keep addresses from Services.
 	probeTimeout = 5 * time.Second
-	// maxProbesPerGuard limits the addresses that one guard is asked to probe at a time, and maxContestedPerGuard those
-	// of them that another host answers for, so that the others make progress. Further addresses wait. Requests and
-	// replies are in annotations of one Lease, all of which may have 256 KiB. maxLatePerGuard limits those of the
-	// contested ones that are announced already; further late replies are ignored.
+	// maxProbesPerGuard limits the addresses of one guard when a probe starts, and maxContestedPerGuard those of them
+	// that another host answers for, so that the others make progress. Further addresses wait. Requests and replies are
+	// in annotations of one Lease, all of which may have 256 KiB. maxLatePerGuard limits the contested ones that are
+	// announced already, which may become late after others were started (world.MaxProbesPerGuard); further late replies
+	// are ignored.
 	maxProbesPerGuard    = 500
 	maxContestedPerGuard = 400
 	maxLatePerGuard      = 200
@@ -164,7 +165,7 @@ func (p *probing) record(s *world.Service, a netip.Addr, is probe, why place.Wit
 // By its status, the Service had the address before this process started. known is set if this process knows more.
 func isUnread(d *Decision, s *world.Service, a netip.Addr, last probe, known bool) bool {
 	return d.World.Announced == nil && (last.unread || !known) &&
-		(slices.Contains(s.Assigned, a) || slices.Contains(s.HeldExternalIPs, a))
+		(slices.Contains(s.Shown(), a) || slices.Contains(s.HeldExternalIPs, a))
 }
 
 // guarded returns the nodes with a guard, by name.

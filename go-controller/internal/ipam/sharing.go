@@ -64,8 +64,8 @@ func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
 // hasAlready reports whether a Service had an address before this pass.
 func (st *state) hasAlready(service int, a netip.Addr) bool {
 	s := st.services[service]
-	return slices.Contains(s.Assigned, a) || s.IsCleared() && slices.Contains(s.Given, a) ||
-		slices.Contains(st.granted[s.Key], a) || st.heldExternals(service)[a]
+	return slices.Contains(s.Shown(), a) || slices.Contains(st.granted[s.Key], a) ||
+		st.heldExternals(service)[a]
 }
 
 // heldExternals returns the addresses of spec.externalIPs that belonged to a Service before, according to decisions of

@@ -28,7 +28,7 @@ func (v *Builder) outcome(s *world.Service) ipam.Outcome {
 // OVN-Kubernetes computes the flows for an address when it sees the address in a status, and OVN's port must exist by
 // then (package place, bridge.go).
 func (v *Builder) withheld(s *world.Service, o ipam.Outcome) string {
-	if len(s.Assigned) > 0 {
+	if len(s.Shown()) > 0 {
 		return "" // a stale flow is repaired later; removing a working address would be worse
 	}
 	for _, a := range o.Addrs {

@@ -69,6 +69,12 @@ func TestStatusOmitsAddressesWithoutBridgePort(t *testing.T) {
 	if got = statusOf(&m, w); len(got.Addrs) != 1 || got.Announced.Status != metav1.ConditionFalse {
 		t.Errorf("once the port is gone: %v %v", got.Addrs, got.Announced)
 	}
+	// So does one that another client has cleared.
+	s.Given, s.Assigned = s.Assigned, nil
+	m = decide.State{}
+	if got = statusOf(&m, w); len(got.Addrs) != 1 || got.Allocated.Status != metav1.ConditionTrue {
+		t.Errorf("cleared while the port is gone: %v %v", got.Addrs, got.Allocated)
+	}
 }
 
 // An address whose flows OVN has in the wrong routers is not reported as announced.

@@ -24,14 +24,15 @@ type ProbeRequest struct {
 }
 
 // ServicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced:
-// Contested ones, and those with addresses in spec.externalIPs. This matters only if guards run.
+// Contested ones, those that another client has cleared, and those with addresses in spec.externalIPs. This matters
+// only if guards run.
 func (w *Snapshot) ServicesToVerify() []Key {
 	if !slices.ContainsFunc(w.Nodes, func(n *Node) bool { return n.Guarded }) {
 		return nil
 	}
 	var keys []Key
 	for _, s := range w.Services {
-		if s.Contested || len(s.ExternalIPs) > 0 {
+		if s.Contested || s.IsCleared() || len(s.ExternalIPs) > 0 {
 			keys = append(keys, s.Key)
 		}
 	}

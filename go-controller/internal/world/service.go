@@ -94,6 +94,15 @@ func (s *Service) IsCleared() bool {
 	return len(s.Given) > 0 && len(s.Assigned)+len(s.AssignedHosts) == 0
 }
 
+// Shown returns the addresses that the Service has according to its status: those in status.loadBalancer.ingress or,
+// while another client has cleared these, those of its condition Allocated.
+func (s *Service) Shown() []netip.Addr {
+	if s.IsCleared() {
+		return s.Given
+	}
+	return s.Assigned
+}
+
 // MaxListedRanges is the maximum number of source ranges that a Service lists. Reading them takes longer than all else,
 // and after they were merged, fewer count (plan.MaxSourceRanges).
 const MaxListedRanges = 10_000
