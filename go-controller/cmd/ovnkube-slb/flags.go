@@ -200,7 +200,7 @@ func settings(o *options) []setting {
 				flagMaxNamespaceBackends},
 			{&cli.IntFlag{Name: flagMaxTotalBackends, Value: slb.DefaultMaxBackends, Destination: &o.maxTotalBackends,
 				Usage: "maximum `NUMBER` of backends of all Services; if they need more, the namespaces that need most are reduced to " +
-					"an equal share"}, ownSection,
+					"an equal share and what others leave"}, ownSection,
 				flagMaxTotalBackends},
 		}...), grouped(categoryLease, []setting{
 			{toggle(&o.leaderElect, flagLeaderElect, false, "run only while holding the lease"), ownSection, flagLeaderElect},

@@ -59,7 +59,8 @@ func (w *ServiceWriter) recordWrite(key world.Key, s *status.Service, now time.T
 	if r.isRepair(s) {
 		pause := r.backoff.Reported(now)
 		if pause > 0 && r.pause == 0 {
-			klog.InfoS("Another client changes the status of a Service again and again; repairs wait", "service", key.String())
+			klog.InfoS("Another client changes the status of a Service again and again, or its ports change; repairs wait",
+				"service", key.String())
 		}
 		r.pause, r.free = pause, now.Add(pause)
 	}

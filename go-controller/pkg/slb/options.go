@@ -56,11 +56,11 @@ type Options struct {
 	// at least once. A Service above the limit keeps its addresses, but OVN does not announce it at all. 0 means
 	// DefaultMaxServiceBackends.
 	MaxServiceBackends int
-	// MaxNamespaceBackends and MaxBackends limit the backends of the Services of one namespace and of all Services, where
-	// a source range counts as 20 backends for each address and protocol. Within a namespace, older Services come first.
-	// If all together need more than MaxBackends, the namespaces that need most are reduced to an equal share. A Service
-	// that does not fit is treated like one above MaxServiceBackends. 0 means DefaultMaxNamespaceBackends and
-	// DefaultMaxBackends.
+	// MaxNamespaceBackends and MaxBackends limit the backends of the Services of one namespace and of all Services,
+	// where a source range counts as 20 backends for each address and protocol. Within a namespace, older Services come
+	// first. If all together need more than MaxBackends, the namespaces that need most are reduced to an equal share
+	// and what others leave. A Service that does not fit is treated like one above MaxServiceBackends. 0 means
+	// DefaultMaxNamespaceBackends and DefaultMaxBackends.
 	MaxNamespaceBackends, MaxBackends int
 	// FRRK8sNamespace is the namespace of frr-k8s, for BGPPeers with backend FRRK8s. Empty means that frr-k8s is not used.
 	FRRK8sNamespace string
