@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// listInterval is how often the announced addresses are read, and listRetry how often while they can't be read. What
-	// was read last counts for maxUnlisted.
+	// listInterval is how often the announced addresses are read, and listRetry how often while they can't be read or
+	// because a host answers for one. What was read last counts for maxUnlisted.
 	listInterval = 30 * time.Second
 	listRetry    = 5 * time.Second
 	maxUnlisted  = 3 * time.Minute
@@ -23,6 +23,12 @@ const (
 	// addresses.
 	conflictReportInterval = 5 * time.Second
 )
+
+// announcedList are the addresses that the node announced at a time.
+type announcedList struct {
+	addrs map[netip.Addr]announcedAddress
+	read  time.Time
+}
 
 // announcedProber looks for other hosts that have taken addresses that this node announces. It changes nothing: a host
 // on the segment must not be able to withdraw addresses.
@@ -33,7 +39,9 @@ type announcedProber struct {
 	// report receives the conflicts.
 	report func(map[netip.Addr]convert.ConflictReport)
 
-	lists  chan map[netip.Addr]announcedAddress
+	lists chan announcedList
+	// relist requests another list.
+	relist chan struct{}
 	probes announcedProbes
 	// from are the networks of devices, as far as they are known since the last list.
 	from map[string]map[string]bool
@@ -47,7 +55,7 @@ func newAnnouncedProber(networks func() (map[string]ovn.Uplinks, bool),
 	list func(context.Context) (map[netip.Addr]announcedAddress, error),
 	report func(map[netip.Addr]convert.ConflictReport)) *announcedProber {
 	return &announcedProber{links: newLinks(networks), list: list, report: report,
-		lists: make(chan map[netip.Addr]announcedAddress)}
+		lists: make(chan announcedList), relist: make(chan struct{}, 1)}
 }
 
 func (p *announcedProber) run(ctx context.Context) {
@@ -62,12 +70,12 @@ func (p *announcedProber) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case addrs := <-p.lists:
+		case list := <-p.lists:
 			idle := len(p.probes.order) == 0
-			p.probes.set(addrs)
+			p.probes.set(list.addrs, list.read)
 			p.from = map[string]map[string]bool{}
 			switch {
-			case len(addrs) == 0:
+			case len(list.addrs) == 0:
 				probe.Stop()
 				p.close()
 				p.complete = true
@@ -79,7 +87,12 @@ func (p *announcedProber) run(ctx context.Context) {
 				continue
 			}
 			p.metrics.answers.Inc()
-			p.probes.receive(time.Now(), h.Answer)
+			if p.probes.receive(time.Now(), h.Answer) {
+				select {
+				case p.relist <- struct{}{}:
+				default:
+				}
+			}
 		case <-probe.C:
 			a, is, last := p.probes.next()
 			if _, paused := p.probe(ctx, a, is.network, is.vlan); !paused {
@@ -102,11 +115,15 @@ func (p *announcedProber) readAnnounced(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-wait.C:
+		case <-p.relist:
+			wait.Reset(time.Until(read.Add(listRetry)))
+			continue
 		}
+		at := time.Now()
 		addrs, err := p.list(ctx)
 		switch {
 		case err == nil:
-			read = time.Now()
+			read = at
 		case time.Since(read) < maxUnlisted:
 			klog.V(2).InfoS("Failed to read the announced addresses", "err", err)
 			wait.Reset(listRetry)
@@ -115,7 +132,7 @@ func (p *announcedProber) readAnnounced(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case p.lists <- addrs:
+		case p.lists <- announcedList{addrs, at}:
 			wait.Reset(listInterval)
 		}
 	}

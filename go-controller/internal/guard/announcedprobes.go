@@ -34,6 +34,9 @@ type announcedProbe struct {
 	// last answer.
 	found      convert.ConflictReport
 	unanswered int
+	// unlisted is when that host answered first, until the addresses have been read again: this one may have been
+	// withdrawn before it answered. It is zero otherwise.
+	unlisted time.Time
 }
 
 // announcedProbes are the probes of the addresses that this node announces, one after the other, and again and again.
@@ -50,8 +53,9 @@ type announcedProbes struct {
 	changed bool
 }
 
-// set replaces the addresses. What was found about those that are announced as before is kept.
-func (p *announcedProbes) set(addrs map[netip.Addr]announcedAddress) {
+// set replaces the addresses by those of a list that was requested at a time. What was found about those that are
+// announced as before is kept.
+func (p *announcedProbes) set(addrs map[netip.Addr]announcedAddress, read time.Time) {
 	var next netip.Addr
 	if len(p.order) > 0 {
 		next = p.order[p.at]
@@ -65,6 +69,9 @@ func (p *announcedProbes) set(addrs map[netip.Addr]announcedAddress) {
 		}
 		if is.found.MAC != "" {
 			p.contested++
+		}
+		if !is.unlisted.IsZero() && !read.Before(is.unlisted) {
+			is.unlisted, p.changed = time.Time{}, true
 		}
 		p.byAddr[a], p.order = is, append(p.order, a)
 	}
@@ -96,7 +103,7 @@ func (p *announcedProbes) recordProbe(is *announcedProbe) {
 		return
 	}
 	if is.unanswered++; is.unanswered > announcedProbeNum {
-		is.found, p.changed = convert.ConflictReport{}, true
+		is.found, is.unlisted, p.changed = convert.ConflictReport{}, time.Time{}, true
 		p.contested--
 	}
 }
@@ -115,22 +122,24 @@ func (p *announcedProbes) isRelevant(answer neighbour.Answer) bool {
 }
 
 // receive records an answer for which isRelevant is true. The host that answered first is reported as long as any host
-// answers.
-func (p *announcedProbes) receive(now time.Time, answer neighbour.Answer) {
+// answers, once the addresses have been read again.
+func (p *announcedProbes) receive(now time.Time, answer neighbour.Answer) (first bool) {
 	is := p.byAddr[answer.Addr]
 	is.unanswered = 0
 	if is.found.MAC == "" {
 		is.found = convert.ConflictReport{MAC: answer.MAC, Since: now.UTC().Truncate(time.Second)}
+		is.unlisted = now
 		p.contested++
-		p.changed = true
+		return true
 	}
+	return false
 }
 
-// conflicts returns the hosts that answer, by address.
+// conflicts returns the hosts that answer, by address. One counts once its address is known to be still announced.
 func (p *announcedProbes) conflicts() map[netip.Addr]convert.ConflictReport {
 	out := map[netip.Addr]convert.ConflictReport{}
 	for a, is := range p.byAddr {
-		if is.found.MAC != "" {
+		if is.found.MAC != "" && is.unlisted.IsZero() {
 			out[a] = is.found
 		}
 	}

@@ -103,15 +103,15 @@ func TestAnnouncedAddressesAreProbedInTurn(t *testing.T) {
 // The order of probes does not start over when addresses come and go: each has its turn.
 func TestAnnouncedAddressesKeepTheirTurns(t *testing.T) {
 	var q announcedProbes
-	q.set(announced(10))
+	q.set(announced(10), time.Now())
 	for range 4 {
 		q.next()
 	}
-	q.set(announced(20))
+	q.set(announced(20), time.Now())
 	if a, _, _ := q.next(); a.String() != "10.50.0.4" {
 		t.Errorf("next is %s, want the one after the last", a)
 	}
-	q.set(announced(2))
+	q.set(announced(2), time.Now())
 	if a, _, last := q.next(); a.String() != "10.50.0.0" || last {
 		t.Errorf("next is %s, want the first", a)
 	}
@@ -157,6 +157,8 @@ func TestHostWithAnAnnouncedAddressIsReported(t *testing.T) {
 		p.wait(announcedInterval)
 		expect("gone", nil)
 
+		p.hears("eth1", a, otherMAC)
+		p.wait(conflictReportInterval)
 		p.addrs.Store(nil)
 		for range 4 {
 			p.hears("eth1", a, otherMAC)
@@ -167,6 +169,31 @@ func TestHostWithAnAnnouncedAddressIsReported(t *testing.T) {
 		}
 		p.wait(time.Minute)
 		expect("and for long", nil)
+	})
+}
+
+// An address was withdrawn since the addresses were read, another host takes it for a while, and it is announced again.
+// The answer meanwhile was no conflict with what this node announces.
+func TestAnswerForAWithdrawnAddressIsNoConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, before := netip.MustParseAddr("10.50.0.3"), announced(10)
+		p := newProber(t, before)
+		p.wait(announcedInterval + conflictReportInterval)
+		without := maps.Clone(before)
+		delete(without, a)
+		p.addrs.Store(&without)
+		p.hears("eth1", a, otherMAC)
+		p.wait(time.Second)
+		p.addrs.Store(&before)
+		p.wait(2 * announcedInterval)
+		if found := *p.last.Load(); len(found) > 0 {
+			t.Errorf("reported %v", found)
+		}
+		p.hears("eth1", a, otherMAC)
+		p.wait(conflictReportInterval)
+		if found := *p.last.Load(); len(found) != 1 {
+			t.Errorf("announced again: reported %v", found)
+		}
 	})
 }
 
