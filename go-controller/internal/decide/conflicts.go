@@ -39,6 +39,7 @@ func (p *probing) accept(w *world.Snapshot, l *place.Layout) *world.Snapshot {
 	out := *w
 	out.Conflicts = map[netip.Addr]world.Conflict{}
 	before := p.ignored
+	p.overdue = false
 	p.ignored, p.newlyIgnored = map[IgnoredReport]bool{}, nil
 	var ours map[string]bool
 	if len(w.Reports)+len(w.AnnouncedReports) > 0 {
@@ -105,6 +106,16 @@ func (p *probing) acceptLate(w *world.Snapshot) {
 		}
 		p.requests[a] = is
 	}
+}
+
+// isReported reports whether the last pass saw a late reply.
+func (p *probe) isReported() bool {
+	return p.late.Conflict != (world.Conflict{}) && p.late.end.IsZero()
+}
+
+// hasLateConflict reports whether a late reply counts: one is reported now, or was not long ago.
+func (p *probe) hasLateConflict(now time.Time) bool {
+	return p.isReported() || now.Before(p.late.end)
 }
 
 // announcedRequests returns the requested addresses that are announced, in order.
@@ -188,6 +199,16 @@ func (p *probing) acceptAnnounced(w *world.Snapshot, l *place.Layout, ours map[s
 			w.Conflicts[a] = is.Conflict
 		}
 	}
+}
+
+// isAnnouncedConflict reports whether a guard reports another host that has an address, as one that its node announces.
+func isAnnouncedConflict(w *world.Snapshot, a netip.Addr) bool {
+	for _, reports := range w.AnnouncedReports {
+		if _, reported := reports[a]; reported {
+			return true
+		}
+	}
+	return false
 }
 
 // mayAnnounce reports whether a node is a gateway of an L2Domain with an address.

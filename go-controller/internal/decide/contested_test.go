@@ -215,7 +215,8 @@ func TestConflictOnAnAnnouncedAddress(t *testing.T) {
 	}
 }
 
-// An address that waits for its probe is not announced: a report that it is does not withhold it.
+// An address that waits for its probe is not announced: a report that it is does not withhold it. It counts once the
+// address is announced.
 func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
 	s, first := newProbed(t)
 	s.expect("new", 0, false, about(first, "10.50.0.100"))
@@ -226,7 +227,13 @@ func TestReportOnAnAddressThatIsNotAnnounced(t *testing.T) {
 		t.Errorf("accepted %v", d.World.Conflicts)
 	}
 	s.w.Probed = map[string][]string{first: {s.probe(first)}}
-	s.expect("probed", time.Millisecond, true, nil)
+	if d := s.expect("probed", time.Millisecond, true, nil); d.ProbesDue.IsZero() || d.ProbesDue.After(s.now) {
+		t.Errorf("announced: the next pass is at %s, but a report counts now", d.ProbesDue)
+	}
+	d := s.expect("announced", 0, true, nil)
+	if len(d.World.Conflicts) != 1 || !d.ProbesDue.IsZero() {
+		t.Errorf("announced: accepted %v, next pass at %s", d.World.Conflicts, d.ProbesDue)
+	}
 }
 
 // A host that answers now and then after an address is announced, each time from another MAC address, costs one change

@@ -123,6 +123,9 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 // computeProbes computes the probe requests.
 func (st *State) computeProbes(d *Decision) {
 	d.Probes, d.ProbesDue = st.probing.probes(d.World.Now), st.probing.end()
+	if st.probing.overdue {
+		d.ProbesDue = d.World.Now
+	}
 }
 
 // MayAwaitZone reports whether new addresses in the status of a Service may wait until the zones of their gateways have

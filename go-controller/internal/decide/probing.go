@@ -54,6 +54,8 @@ type probing struct {
 	// ignored are the reports that the last pass ignored. newlyIgnored are those that the pass before it did not have.
 	ignored      map[IgnoredReport]bool
 	newlyIgnored []IgnoredReport
+	// overdue is set once an address is announced on which a conflict was reported before. The next pass accepts it.
+	overdue bool
 }
 
 // probe is the state of an address that a guard is asked to probe, or was asked to probe recently.
@@ -83,16 +85,6 @@ type probe struct {
 	expiry time.Time
 	// late is the conflict of which late replies tell; zero if none counts.
 	late announcedConflict
-}
-
-// isReported reports whether the last pass saw a late reply.
-func (p *probe) isReported() bool {
-	return p.late.Conflict != (world.Conflict{}) && p.late.end.IsZero()
-}
-
-// hasLateConflict reports whether a late reply counts: one is reported now, or was not long ago.
-func (p *probe) hasLateConflict(now time.Time) bool {
-	return p.isReported() || now.Before(p.late.end)
 }
 
 // isExpired reports whether the probe request is so old that late replies to it are ignored.
@@ -230,6 +222,7 @@ func (p *probing) evaluate(d *Decision, a netip.Addr, last probe) (probe, place.
 	probed := is.id != "" && slices.Contains(d.World.Probed[is.guard], is.id)
 	if probed || !is.until.IsZero() && !is.until.After(d.World.Now) {
 		is.announced, is.suspect, is.expiry = true, false, d.World.Now.Add(lateConflictWindow)
+		p.overdue = p.overdue || isAnnouncedConflict(d.World, a)
 		return is, place.Withheld{} // no other host has it, as far as the guard knows
 	}
 	if is.refuted != (world.Conflict{}) {

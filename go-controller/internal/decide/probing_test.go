@@ -5,7 +5,6 @@ package decide
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -300,23 +299,6 @@ func TestAddressesWaitForTheDatabase(t *testing.T) {
 	}
 	s.w.Probed = map[string][]string{first: {s.probe(first)}}
 	s.expect("probed", time.Second, true, nil)
-}
-
-// Another client has cleared the status of a Service whose address is announced, and the controller restarts. The
-// address is not withheld: the database shows that it is announced.
-func TestClearedAddressIsNotProbed(t *testing.T) {
-	ours := netip.MustParseAddr("10.50.0.100")
-	s, first := newProbed(t)
-	s.w.Services[0].Given = []netip.Addr{ours}
-	if keys := s.w.ServicesToVerify(); !slices.Equal(keys, []world.Key{web}) {
-		t.Errorf("the database is asked about %v", keys)
-	}
-	s.w.Announced = nil
-	s.expect("no database", 0, false, nil)
-	s.w.Announced = map[netip.Addr]bool{ours: true}
-	s.expect("the database is read", time.Minute, true, nil)
-	s.m, s.w.Announced = State{}, map[netip.Addr]bool{}
-	s.expect("another process, and it is not announced", 0, false, about(first, ours.String()))
 }
 
 // Our own gateway may still answer for the Service that previously had the address.
