@@ -227,13 +227,13 @@ func (s *site) fillZones(ctx context.Context, gateway, worker *zone) (err error)
 		return err
 	}
 	last := began
-	if err := poll(ctx, func() (bool, error) { // not earlier than the first row is written
-		last, err = quiet(ctx, gateway.dir)
-		return last.After(began), err
+	// The zone may rest while statuses are written. The Services are listed only then: that delays the fill, too.
+	if err := poll(ctx, func() (bool, error) {
+		if last, err = quiet(ctx, gateway.dir); err != nil || !last.After(began) {
+			return false, err
+		}
+		return s.addressed(ctx)
 	}); err != nil {
-		return err
-	}
-	if err := s.addressed(ctx); err != nil {
 		return fmt.Errorf("wait until each Service has an address (log %s): %w", s.running.Log(), err)
 	}
 	if err := s.running.Settle(ctx); err != nil {
