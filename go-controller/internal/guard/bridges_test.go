@@ -119,9 +119,9 @@ func TestFlowsAreDumpedSeldomForOtherPorts(t *testing.T) {
 		b := newBridges(func() (map[string]ovn.Uplinks, bool) {
 			return map[string]ovn.Uplinks{"physnet": {Bridge: "br-ex", Patches: *patches.Load()}}, true
 		}, ovn.Endpoint{}, func(map[string]convert.Localnet) {})
-		dumps := 0
+		var dumps atomic.Int64
 		b.dump = func(ctx context.Context, _ string) (string, error) {
-			dumps++
+			dumps.Add(1)
 			select {
 			case <-ctx.Done():
 			case <-time.After(dump):
@@ -139,20 +139,20 @@ func TestFlowsAreDumpedSeldomForOtherPorts(t *testing.T) {
 			<-time.After(dump / 10)
 		}
 		synctest.Wait()
-		if dumps != 1 {
-			t.Errorf("%d dumps for 90 changes, want one", dumps)
+		if n := dumps.Load(); n != 1 {
+			t.Errorf("%d dumps for 90 changes, want one", n)
 		}
 		<-time.After(2 * dump)
 		synctest.Wait()
-		if dumps != 2 {
-			t.Errorf("%d dumps after the rest, want one more", dumps)
+		if n := dumps.Load(); n != 2 {
+			t.Errorf("%d dumps after the rest, want one more", n)
 		}
 		<-time.After(dump)
 		patches.Store(&map[string]int{"slb-lan-localnet": 4})
 		b.changed <- struct{}{}
 		synctest.Wait()
-		if dumps != 3 {
-			t.Errorf("%d dumps with another port, want one more", dumps)
+		if n := dumps.Load(); n != 3 {
+			t.Errorf("%d dumps with another port, want one more", n)
 		}
 	})
 }

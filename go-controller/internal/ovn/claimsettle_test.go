@@ -3,6 +3,7 @@
 package ovn
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,20 +17,20 @@ import (
 // has replaced meanwhile has not settled by then.
 func TestClaimsSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reports := 0
+		var reports atomic.Int64
 		s := &claimObserver{d: &Dataplane{changed: func(kind EventKind) {
 			if kind == ShardStates {
-				reports++
+				reports.Add(1)
 			}
 		}}, settle: settleTime, claims: map[string]observedClaim{}}
 		port := rows.RedirectPort(world.ShardID{Domain: "lan"})
 		claim := func(chassis string) { s.OnUpdate("", nil, &sbdb.PortBinding{LogicalPort: port, Chassis: &chassis}) }
 		start := time.Now()
-		is := func(wantReports int, wantSettled bool) {
+		is := func(wantReports int64, wantSettled bool) {
 			t.Helper()
 			synctest.Wait()
-			if reports != wantReports || s.isSettled(port) != wantSettled {
-				t.Errorf("after %s: %d reports, settled %t; want %d, %t", time.Since(start), reports, s.isSettled(port),
+			if n := reports.Load(); n != wantReports || s.isSettled(port) != wantSettled {
+				t.Errorf("after %s: %d reports, settled %t; want %d, %t", time.Since(start), n, s.isSettled(port),
 					wantReports, wantSettled)
 			}
 		}
