@@ -101,6 +101,9 @@ func newPoolIndex(w *world.Snapshot) *poolIndex {
 			wp = &own
 		}
 		p := &pool{Pool: wp, excluded: union(wp.Exclude)}
+		if w.EgressIPsUnread != "" {
+			p.problems = append(p.problems, w.EgressIPsUnread)
+		}
 		pi.pools = append(pi.pools, p)
 		pi.byName[wp.Name] = p
 	}

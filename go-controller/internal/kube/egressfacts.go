@@ -4,6 +4,7 @@ package kube
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -32,8 +33,27 @@ func (w *Watch) watchEgress(kube kubernetes.Interface, ours *Clients, facts *Fac
 		newDiscovered(kube, convert.EgressIPs(), egressPause, func() cache.Controller {
 			return newInformer(ours.Dynamic.Resource(convert.EgressIPs()), &unstructured.Unstructured{}, keepEgressIP,
 				facts.setEgressIP)
-		}, func() { forget(facts, facts.egressIPs) }, func() {}),
+		}, func() { forget(facts, facts.egressIPs) }, facts.egressIPsChanged),
 	}
+	facts.egressState = w.egressState
+}
+
+// egressState returns Snapshot.EgressIPsUnread.
+func (w *Watch) egressState() string {
+	if d := w.egress[1]; !d.hasSynced() {
+		return fmt.Sprintf("%s have not been read, and an address of one may be allocated to a Service%s", d,
+			convert.Bounded(d.refused()))
+	}
+	return ""
+}
+
+// egressIPsChanged makes the controller decide again after the kind of EgressIPs appeared, was read, or vanished.
+func (f *Facts) egressIPsChanged() {
+	f.replaceFact(func() bool {
+		was := f.egressIPsUnread
+		f.egressIPsUnread = f.egressState()
+		return was != f.egressIPsUnread
+	})
 }
 
 // forget removes the facts of a kind that was removed.

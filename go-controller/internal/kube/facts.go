@@ -45,6 +45,10 @@ type Facts struct {
 	egress map[world.Key]string
 	// egressIPs are the addresses of EgressIPs that have any, by name.
 	egressIPs map[string][]netip.Addr
+	// egressState returns Snapshot.EgressIPsUnread; it is nil where EgressIPs are not read. egressIPsUnread is what it
+	// returned last.
+	egressState     func() string
+	egressIPsUnread string
 	// namespaces are the labels of the namespaces. No other part of a Namespace is used.
 	namespaces convert.Namespaces
 	// primaryNetworks are the namespaces with convert.LabelPrimaryNetwork.
@@ -246,6 +250,10 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 	f.addBGP(w)
 	w.Claims = f.readClaims()
 	w.EgressHosts, w.EgressIPs = maps.Clone(f.egress), maps.Clone(f.egressIPs)
+	if f.egressState != nil {
+		f.egressIPsUnread = f.egressState()
+		w.EgressIPsUnread = f.egressIPsUnread
+	}
 	return w, f.addLeaving(w)
 }
 

@@ -26,6 +26,8 @@ type Snapshot struct {
 	// EgressIPs are the addresses of the EgressIPs of OVN-Kubernetes, sorted, by the name of the object. It gives them to
 	// nodes, which answer for them.
 	EgressIPs map[string][]netip.Addr
+	// EgressIPsUnread is why EgressIPs is not complete. It is empty if it is, also if the cluster has no such kind.
+	EgressIPsUnread string
 	// PrimaryNetworks are the namespaces whose pods have a primary user-defined network of OVN-Kubernetes. Their
 	// addresses on the default network, which EndpointSlices have, take no traffic of Services.
 	PrimaryNetworks map[string]bool

@@ -133,6 +133,9 @@ func (c *Client) serve(r *http.Request, body []byte) (result any, code int, err 
 	if r.Method == http.MethodGet {
 		defer s.mu.Unlock()
 		switch {
+		case s.faults.forbidden[q.kind.Resource] && !c.user:
+			err = apierrors.NewForbidden(q.kind.GroupVersion().WithResource(q.kind.Resource).GroupResource(), q.name,
+				errors.New("no role allows to read it"))
 		case q.options.Watch:
 			result, err = s.watch(r.Context(), c, q)
 		case q.name != "":

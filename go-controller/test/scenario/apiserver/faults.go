@@ -26,6 +26,8 @@ type faults struct {
 	// refusals are why webhooks refuse objects, by resource, and refused is how many they have refused.
 	refusals map[string]string
 	refused  int
+	// forbidden are the resources that only users may read.
+	forbidden map[string]bool
 	// full is the namespace whose Services have the largest size that etcd stores, so that their statuses can't grow.
 	full string
 }
@@ -66,6 +68,18 @@ func (s *Server) Backup() (restore func()) {
 func (s *Server) EndWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.faults.watchEpoch++
+	s.wake()
+}
+
+// Forbid sets whether only users may read a resource, as if a ClusterRole lacked it. It ends all watches.
+func (s *Server) Forbid(resource string, forbid bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.forbidden == nil {
+		s.faults.forbidden = map[string]bool{}
+	}
+	s.faults.forbidden[resource] = forbid
 	s.faults.watchEpoch++
 	s.wake()
 }
