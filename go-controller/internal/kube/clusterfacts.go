@@ -85,7 +85,7 @@ func (f *Facts) setPool(old, now *v1alpha1.IPAddressPool) {
 // has changed, or that of namespaces with a primary network of their own. Pools are not converted here: a cluster may
 // have thousands of namespaces, all of which are new at the start.
 func (f *Facts) setNamespace(old, now *corev1.Namespace) {
-	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
+	if old != nil && now != nil && old.UID == now.UID && maps.Equal(old.Labels, now.Labels) {
 		return
 	}
 	f.mu.Lock()
@@ -96,7 +96,7 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 	} else {
 		f.namespaces[name] = now.Labels
 	}
-	relevant := f.setPrimaryNetwork(name, now)
+	relevant := f.setPrimaryNetwork(old, now)
 	for _, p := range f.pools {
 		selected := existed && p.selects(was)
 		if selects := now != nil && p.selects(now.Labels); selects == selected ||
@@ -113,8 +113,13 @@ func (f *Facts) setNamespace(old, now *corev1.Namespace) {
 }
 
 // setPrimaryNetwork records whether a namespace has a primary network of its own. It returns whether that has changed.
-func (f *Facts) setPrimaryNetwork(name string, now *corev1.Namespace) bool {
-	is := false
+// A label that comes or goes later counts for nothing: OVN-Kubernetes does not admit it, but its nodes may write the
+// labels of all namespaces, by namespaces/status.
+func (f *Facts) setPrimaryNetwork(old, now *corev1.Namespace) bool {
+	if old != nil && now != nil && old.UID == now.UID {
+		return false
+	}
+	name, is := cmp.Or(now, old).Name, false
 	if now != nil {
 		_, is = now.Labels[convert.LabelPrimaryNetwork]
 	}

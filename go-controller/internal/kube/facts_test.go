@@ -303,6 +303,7 @@ func TestOwnWritesCauseNoWakeup(t *testing.T) {
 	}
 }
 
+// A label that comes or goes later counts for nothing: OVN-Kubernetes admits that of nobody, but each node may write it.
 func TestNamespaceWithPrimaryNetworkCausesWakeup(t *testing.T) {
 	f, wakes := counted()
 	namespace := func(labels ...string) *corev1.Namespace {
@@ -312,15 +313,16 @@ func TestNamespaceWithPrimaryNetworkCausesWakeup(t *testing.T) {
 		}
 		return n
 	}
-	plain, own := namespace(), namespace("k8s.ovn.org/primary-user-defined-network")
+	plain, own, recreated := namespace(), namespace("k8s.ovn.org/primary-user-defined-network"), namespace()
+	recreated.UID = "2"
 	for i, step := range []struct {
 		old, now *corev1.Namespace
 		wakes    int
 		primary  bool
 	}{
-		{nil, plain, 0, false}, {plain, own, 1, true},
-		{own, namespace("x", "k8s.ovn.org/primary-user-defined-network"), 1, true},
-		{own, nil, 2, false}, {nil, own, 3, true},
+		{nil, plain, 0, false}, {plain, own, 0, false}, {own, nil, 0, false}, {nil, own, 1, true},
+		{own, namespace("x", "k8s.ovn.org/primary-user-defined-network"), 1, true}, {own, plain, 1, true},
+		{plain, recreated, 2, false}, {recreated, nil, 2, false}, {nil, own, 3, true}, {own, nil, 4, false},
 	} {
 		f.setNamespace(step.old, step.now)
 		if got := snapshot(f).PrimaryNetworks["shop"]; got != step.primary || int(wakes.Load()) != step.wakes {

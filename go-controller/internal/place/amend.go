@@ -23,7 +23,7 @@ func (ps *Placements) Add(
 	if len(addrs) == 0 {
 		return false
 	}
-	placements := ps.add(svc, a, addrs, withheld)
+	placements := ps.add(w, svc, a, addrs, withheld)
 	ps.Services[svc.Key] = placements
 	return slices.ContainsFunc(placements, ps.isAnchor(w))
 }

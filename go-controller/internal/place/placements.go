@@ -72,15 +72,15 @@ func (l *Layout) Place(w *world.Snapshot, a *ipam.Allocation, withheld map[netip
 	}
 	for _, svc := range a.InOrder() {
 		if addrs := a.Services[svc.Key].VIPs(); len(addrs) > 0 {
-			s.Services[svc.Key] = s.add(svc, a, addrs, withheld)
+			s.Services[svc.Key] = s.add(w, svc, a, addrs, withheld)
 		}
 	}
 	return s
 }
 
 // add places addresses of a Service that have no placement yet.
-func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.Addr, withheld map[netip.Addr]Withheld,
-) []Placement {
+func (ps *Placements) add(w *world.Snapshot, svc *world.Service, a *ipam.Allocation, addrs []netip.Addr,
+	withheld map[netip.Addr]Withheld) []Placement {
 	placements := make([]Placement, len(addrs))
 	for i, addr := range addrs {
 		if svc.OtherProxy() {
@@ -88,12 +88,13 @@ func (ps *Placements) add(svc *world.Service, a *ipam.Allocation, addrs []netip.
 			continue
 		}
 		d, reason, message := ps.layout.domainFor(svc, a.PoolOf(addr), addr)
-		if reason == "" && ps.layout.primaryNetworks[svc.Key.Namespace] {
+		// The label of a namespace withdraws no address: each node of OVN-Kubernetes may write it.
+		if reason == "" && ps.layout.primaryNetworks[svc.Key.Namespace] && !w.Announced[addr] {
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
 				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
 		}
-		if w, is := withheld[addr]; is && reason == "" {
-			reason, message = w.Reason, w.Message
+		if why, is := withheld[addr]; is && reason == "" {
+			reason, message = why.Reason, why.Message
 		}
 		placements[i] = Placement{Addr: addr, Reason: reason, Message: message}
 		if reason == "" {

@@ -86,7 +86,11 @@ func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
 	if d := m.Decide(w); len(d.Plans) != 0 {
 		t.Errorf("plans %v", d.Plans)
 	}
-	w.PrimaryNetworks = nil
+	w.Announced = map[netip.Addr]bool{got.Addrs[0]: true}
+	if d := m.Decide(w); len(d.Plans) != 1 || !slices.Equal(w.ServicesToVerify(), []world.Key{web}) {
+		t.Errorf("announced before: plans %v", d.Plans)
+	}
+	w.PrimaryNetworks, w.Announced = nil, nil
 	if got := statusOf(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("on the default network: %+v", got)
 	}

@@ -23,16 +23,14 @@ type ProbeRequest struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// ServicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced:
-// Contested ones, those that another client has cleared, and those with addresses in spec.externalIPs. This matters
-// only if guards run.
+// ServicesToVerify returns the Services whose statuses do not show whether each of their addresses is announced. If
+// guards run, these are Contested ones, those that another client has cleared, and those with addresses in
+// spec.externalIPs. In any case they are those in PrimaryNetworks.
 func (w *Snapshot) ServicesToVerify() []Key {
-	if !slices.ContainsFunc(w.Nodes, func(n *Node) bool { return n.Guarded }) {
-		return nil
-	}
+	guarded := slices.ContainsFunc(w.Nodes, func(n *Node) bool { return n.Guarded })
 	var keys []Key
 	for _, s := range w.Services {
-		if s.Contested || s.IsCleared() || len(s.ExternalIPs) > 0 {
+		if guarded && (s.Contested || s.IsCleared() || len(s.ExternalIPs) > 0) || w.PrimaryNetworks[s.Key.Namespace] {
 			keys = append(keys, s.Key)
 		}
 	}
