@@ -86,7 +86,9 @@ func (h *host) wait(until time.Time) error {
 	h.segment.mu.Lock()
 	suspended := h.suspended
 	h.segment.mu.Unlock()
-	<-time.After(time.Until(suspended))
+	if left := time.Until(suspended); left > 0 {
+		<-time.After(left)
+	}
 	return nil
 }
 
