@@ -121,6 +121,31 @@ func TestPlanOfAnotherSegmentDisrupts(t *testing.T) {
 	}
 }
 
+// A pipeline must not make an edit that takes the label from the only gateway. The manifest is what kubectl label with
+// --dry-run=server -o yaml writes.
+func TestPlanOfARemovedLabelDisrupts(t *testing.T) {
+	labelled := strings.Replace(node, `"name":"n1",`, `"name":"n1","uid":"1","labels":{"uplink":"100g"},`, 1)
+	s := &apiServer{items: map[string]string{
+		"ipaddresspools": `{"metadata":{"name":"public"},"spec":{"addresses":["10.50.0.100-10.50.0.109"]}}`,
+		"l2domains": `{"metadata":{"name":"lan"},"spec":{"ipAddressPools":["public"],"physicalNetwork":"provider",` +
+			`"nodeSelectors":[{"matchLabels":{"uplink":"100g"}}],"subnets":[{"cidr":"10.50.0.0/24"}]}}`,
+		"nodes": labelled, "services": service,
+	}}
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	for manifest, want := range map[string]error{
+		labelled: nil,
+		strings.Replace(labelled, `"uplink":"100g"`, "", 1): errNotReachable,
+	} {
+		text := `{"apiVersion":"v1","kind":"Node",` + strings.TrimPrefix(manifest, "{")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := s.run(t, "plan -f "+file); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v; output\n%s", manifest, err, want, out)
+		}
+	}
+}
+
 // A pipeline must not apply a pool that the admission policy refuses. The addresses of a pool that the same edit
 // deletes are free.
 func TestPlanOfPoolsThatOverlap(t *testing.T) {

@@ -179,7 +179,7 @@ func withPorts(have map[string]world.Localnet, domains, since []*v1alpha1.L2Doma
 
 // Add adds what became of the manifests of the edit.
 func (c *Changes) Add(e *objects.Edited) {
-	c.Refused, c.Notes = append(c.Refused, e.Refused...), append(c.Notes, e.Ignored...)
+	c.Refused, c.Notes = append(c.Refused, e.Refused...), slices.Concat(c.Notes, e.Ignored, e.Notes)
 	printable.Clean(c)
 }
 

@@ -30,12 +30,14 @@ type Edited struct {
 	Refused []string
 	// Ignored are objects that decide nothing, and why.
 	Ignored []string
+	// Notes are about objects of which the result depends on how the manifest is applied.
+	Notes []string
 }
 
-// Edit sets the objects of manifests of users, which the API server would store as kubectl apply sends them. The
-// objects keep what the API server and controllers write: status, UID and time of creation. New objects are created at
-// now. Kinds without a namespace ignore that of a manifest; others without one are in the given namespace. Text that
-// kubectl can't read is an error.
+// Edit sets the objects of manifests of users as the API server would store them after kubectl apply, or after kubectl
+// replace if a manifest has a UID or a resourceVersion. The objects keep what the API server and controllers write:
+// status, UID and time of creation. New objects are created at now. Kinds without a namespace ignore that of a
+// manifest; others without one are in the given namespace. Text that kubectl can't read is an error.
 func (o *Objects) Edit(documents []byte, namespace string, now time.Time, check Check) (*Edited, error) {
 	manifests, err := manifest.Parse(documents)
 	if err != nil {
@@ -107,7 +109,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	if err != nil {
 		return err
 	}
-	next, errs, err := stored(u, old, check)
+	next, note, errs, err := stored(u, old, check)
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	if len(errs) == 0 {
 		complete(next, old, now)
 		if u.GetKind() == "Service" {
-			o.setFamilies(next)
+			o.setFamilies(next, old)
 		}
 		if err := l.set(next); err != nil {
 			errs = []string{err.Error()}
@@ -130,22 +132,10 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	for _, e := range errs {
 		refuse("%s", e)
 	}
+	if len(errs) == 0 && note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	return nil
-}
-
-// stored returns a manifest as the API server would store it, and the errors for which it would be refused. old is the
-// present object, nil if there is none.
-func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next map[string]any, errs []string,
-	err error) {
-	if u.GetAPIVersion() != v1alpha1.GroupVersion().String() {
-		// The API server sets fields of kinds of Kubernetes that manifests do not have, for example spec.ipFamilies.
-		return merged(old, u.Object), nil, nil
-	}
-	next, list, err := check(u.GetKind(), old, u.Object)
-	for _, e := range list {
-		errs = append(errs, e.Error())
-	}
-	return next, errs, err
 }
 
 // classChange returns the error of the API server for an edit of spec.loadBalancerClass: it does not change, and is not
@@ -165,8 +155,8 @@ func classChange(old, next map[string]any) []string {
 }
 
 // setFamilies sets spec.ipFamilies of a Service as the API server does (KEP-563), by the families of the cluster's
-// Services and nodes.
-func (o *Objects) setFamilies(service map[string]any) {
+// Services and nodes. old is the Service before the edit, whose first family stays; nil if it is new.
+func (o *Objects) setFamilies(service, old map[string]any) {
 	spec, _ := service["spec"].(map[string]any)
 	if spec == nil || spec["ipFamilies"] != nil {
 		return
@@ -179,6 +169,9 @@ func (o *Objects) setFamilies(service map[string]any) {
 		if len(s.Spec.IPFamilies) > 1 {
 			break
 		}
+	}
+	if was, _, _ := unstructured.NestedStringSlice(old, "spec", "ipFamilies"); len(was) > 0 {
+		families[0] = was[0]
 	}
 	dual := slices.ContainsFunc(o.Services, func(s *corev1.Service) bool { return len(s.Spec.IPFamilies) > 1 }) ||
 		slices.ContainsFunc(o.Nodes, func(n *corev1.Node) bool {
@@ -236,27 +229,6 @@ func secretOf(object map[string]any) [2]string {
 	backend, _, _ := unstructured.NestedString(object, "spec", "backend")
 	name, _, _ := unstructured.NestedString(object, "spec", "passwordSecret", "name")
 	return [2]string{backend, name}
-}
-
-// merged returns an object with the changes of another one (RFC 7396).
-func merged(old, changes map[string]any) map[string]any {
-	out := map[string]any{}
-	for key, value := range old {
-		out[key] = value
-	}
-	for key, value := range changes {
-		nested, isObject := value.(map[string]any)
-		was, wasObject := out[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(out, key)
-		case isObject && wasObject:
-			out[key] = merged(was, nested)
-		default:
-			out[key] = value
-		}
-	}
-	return out
 }
 
 // describe returns KIND NAME, or KIND NAMESPACE/NAME.
