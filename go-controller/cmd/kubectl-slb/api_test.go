@@ -158,11 +158,22 @@ func TestUnreadServicesAreNotCounted(t *testing.T) {
 	}
 }
 
+// A node that may be the last one for Services drains only if that is forced.
+func TestDrainWithoutAPreviewIsRefused(t *testing.T) {
+	s := &apiServer{items: map[string]string{"nodes": `{"metadata":{"name":"n1"}}`},
+		forbidden: map[string]bool{"leases": true}}
+	const want = "node n1 is not drained: what moves is not known: not read, because the API server does not allow it: " +
+		"leases; --force drains it all the same"
+	if out, err := s.run(t, "drain n1 --wait=false"); err == nil || err.Error() != want || len(s.patched) > 0 {
+		t.Errorf("error %v, want %q; patched %v, output\n%s", err, want, s.patched, out)
+	}
+}
+
 // A node drains without a preview for a user who must not read everything, and status says what is not known.
 func TestUnreadIsNamed(t *testing.T) {
 	for command, want := range map[string]string{
-		"drain n1 --wait=false": "What moves is not known: not read, because the API server does not allow it: leases\n" +
-			"node n1 drains\n",
+		"drain n1 --wait=false --force": "What moves is not known: not read, because the API server does not allow it: " +
+			"leases\nnode n1 drains\n",
 		"undrain n1": "What moves is not known: not read, because the API server does not allow it: leases\n" +
 			"node n1 does not drain: it had no annotation slb.k8s.ovn.org/drain\n",
 		"status": "Services: 0 of 0 announced\n\nWhat is wrong:\n  unknown Resources leases: NotRead: the API server does " +

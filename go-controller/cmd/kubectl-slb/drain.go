@@ -59,7 +59,8 @@ func drainCommand() *cli.Command {
 the label node.kubernetes.io/exclude-from-external-load-balancers has the same effect here, and others besides. Shows
 which Services move and where to (-o wide: all of them), and waits until they have. Pods stay; kubectl drain moves them.
 Refuses if Services would no longer be announced, because no other node advertises them by BGP, or would stay on the
-node, because it is the last gateway of their L2Domain; --force drains all the same.
+node, because it is the last gateway of their L2Domain, or if you must not read what shows that; --force drains all the
+same.
 
 Examples:
   kubectl slb drain n1 --dry-run
@@ -132,7 +133,9 @@ func (o *drainOptions) change(c *cli.Context, name string, value *string) (*clie
 		edited.Annotations[v1alpha1.AnnotationDrain] = *value
 	}
 	var refused error
-	if err := requireRead(before, decisive()...); err != nil {
+	if err := requireRead(before, decisive()...); err != nil && !o.force {
+		refused = fmt.Errorf("node %s is not drained: what moves is not known: %w; --force drains it all the same", name, err)
+	} else if err != nil {
 		fmt.Fprintf(c.App.Writer, "What moves is not known: %v\n", err)
 	} else {
 		after := before.Clone()

@@ -103,7 +103,7 @@ func (v *overview) stoppedDaemons() []string {
 // silentSince returns for how long the guard or agent of a node has not reported; empty if it reports, or none runs.
 func (p *path) silentSince(node string) string {
 	l := objects.Named(p.objects.Leases, node)
-	if l == nil || !objects.Expired(l, p.Now) {
+	if l == nil || !p.objects.Expired(l, p.Now) {
 		return ""
 	}
 	return "its guard or agent has not reported for " + duration.HumanDuration(p.Now.Sub(l.Spec.RenewTime.Time))

@@ -42,11 +42,11 @@ func (o *Objects) LastReport(node string) *metav1.Time {
 // empty if they do, if the node has no Lease, or if its BGP daemon has reported since.
 func (o *Objects) ReportExpired(node string, now time.Time) string {
 	l := Named(o.Leases, node)
-	if l == nil || !Expired(l, now) {
+	if l == nil || !o.Expired(l, now) {
 		return ""
 	}
 	last := o.LastReport(node)
-	if now.Sub(last.Time) <= convert.ReportTime(l) {
+	if o.clock(now).Sub(last.Time) <= convert.ReportTime(l) {
 		return ""
 	}
 	return "the Lease of the node's daemon has expired, and with it the node's last report, of " +

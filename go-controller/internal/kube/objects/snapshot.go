@@ -118,7 +118,7 @@ func (o *Objects) Node(n *corev1.Node, now time.Time) *world.Node {
 		return out
 	}
 	r := convert.ReadReport(l)
-	if Expired(l, now) {
+	if o.Expired(l, now) {
 		if r.Zone == nil {
 			return out
 		}
@@ -127,6 +127,27 @@ func (o *Objects) Node(n *corev1.Node, now time.Time) *world.Node {
 		r = convert.Report{Zone: &silent}
 	}
 	return convert.WithReport(out, r)
+}
+
+// maxClockSkew is how much the clocks of the user's machine and of the cluster may differ.
+const maxClockSkew = time.Minute
+
+// Expired reports whether a guard or an agent has not renewed its Lease in time, by the clock of the cluster. now is
+// the time on the user's machine.
+func (o *Objects) Expired(l *coordinationv1.Lease, now time.Time) bool {
+	return Expired(l, o.clock(now))
+}
+
+// clock returns the time of the cluster: that of the last renewal by the leading controller, which renews its Lease
+// every few seconds. Nodes can't write that Lease. If the renewal is too far away, no controller works, and now counts.
+func (o *Objects) clock(now time.Time) time.Time {
+	if o.Leader == nil || o.Leader.Spec.RenewTime == nil {
+		return now
+	}
+	if renewed := o.Leader.Spec.RenewTime.Time; now.Sub(renewed).Abs() <= maxClockSkew {
+		return renewed
+	}
+	return now
 }
 
 // Expired reports whether the holder of a Lease has not renewed it in time.
