@@ -28,6 +28,8 @@ type apiServer struct {
 	forbiddenPaths map[string]bool
 	// patched are the paths of objects that were changed, and read those of lists and objects that were read.
 	patched, read []string
+	// selected are the field selectors of lists, by path.
+	selected map[string][]string
 	// refused are resources whose objects can't be written, and owned those whose spec.addresses another field manager
 	// has set.
 	refused map[string]bool
@@ -47,6 +49,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := path.Base(r.URL.Path)
 	if r.Method == http.MethodGet {
 		s.read = append(s.read, r.URL.Path)
+		if s.selected == nil {
+			s.selected = map[string][]string{}
+		}
+		s.selected[r.URL.Path] = append(s.selected[r.URL.Path], r.URL.Query().Get("fieldSelector"))
 	}
 	switch {
 	case r.Method == http.MethodPatch && s.refused[path.Base(path.Dir(r.URL.Path))]:
@@ -86,15 +92,21 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // run runs the program against the API server. It returns the standard output and the error.
 func (s *apiServer) run(t *testing.T, command string) (string, error) {
 	t.Helper()
+	return runWith(t, s.serve(t), command)
+}
+
+// serve starts the API server until the test ends. It returns the name of a kubeconfig.
+func (s *apiServer) serve(t *testing.T) string {
+	t.Helper()
 	server := httptest.NewServer(s)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],`+
 		`"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return runWith(t, config, command)
+	return config
 }
 
 // runWith runs the program with a kubeconfig. It returns the standard output and the error.

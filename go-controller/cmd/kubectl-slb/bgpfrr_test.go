@@ -10,6 +10,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/explain"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -110,6 +111,45 @@ kind: BGPSessionState
 metadata: {namespace: frr-k8s-system, name: n1-abc}
 status: {node: n1, peer: 10.50.0.1, bgpStatus: Established}
 `
+
+// What a drain reads again and again shows the same of its node as the whole cluster does.
+func TestDrainWaitsForRoutesOfFRR(t *testing.T) {
+	manifests, err := manifest.Parse([]byte(withFRR))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &apiServer{items: map[string]string{}}
+	for _, u := range manifests {
+		text, err := u.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := strings.ToLower(u.GetKind()) + "s"
+		s.items[resource] = strings.TrimPrefix(s.items[resource]+","+string(text), ",")
+	}
+	o := connection{kubeconfig: s.serve(t)}
+	clients, err := o.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0)
+	for node, want := range map[string]string{"n1": "routes of FRR to BGPPeer tor",
+		"n2": "routes of FRR to BGPPeer tor, if any: frr-k8s reports nothing of the node (FRRNodeState): does it run " +
+			"there?"} {
+		cluster, err := clients.load(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := clients.loadNode(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := remaining(cluster, node, now)
+		if left, _ := remaining(is, node, now); left != want || all != want {
+			t.Errorf("%s: %q, of the whole cluster %q, want %q", node, left, all, want)
+		}
+	}
+}
 
 // A route of FRR that a node should not have is named, for the address and while the node drains; a route of others is
 // not.

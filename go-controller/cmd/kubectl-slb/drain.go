@@ -199,7 +199,7 @@ func (o *drainOptions) drain(c *cli.Context, name string) error {
 	}
 	left, stays := "its state is not known yet", false
 	err = wait.PollUntilContextTimeout(c.Context, time.Second, o.timeout, true, func(ctx context.Context) (bool, error) {
-		cluster, err := clients.load(ctx, nil)
+		cluster, err := clients.loadNode(ctx, name)
 		if err == nil {
 			err = requireRead(cluster, carrying(cluster)...)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -97,6 +98,30 @@ func TestDrainWaitsForTheReleaseOfAShard(t *testing.T) {
 			Leases: []*coordinationv1.Lease{lease}}
 		if left, stays := remaining(&cluster, "n1", now); left != c.left || stays {
 			t.Errorf("%s: %q, %t; want %q", name, left, stays, c.left)
+		}
+	}
+}
+
+// While a drain waits, it reads what the node carries, and not the Services of the whole cluster.
+func TestDrainPollsTheNodeOnly(t *testing.T) {
+	s := drained(2, "n1", "n2")
+	if out, err := s.run(t, "drain n1"); err != nil {
+		t.Fatalf("error %v, output\n%s", err, out)
+	}
+	const ours = "/apis/slb.k8s.ovn.org/v1alpha1/"
+	for path, want := range map[string][]string{
+		"/api/v1/services":                              {""}, // the preview
+		"/apis/discovery.k8s.io/v1/endpointslices":      {""},
+		"/api/v1/namespaces":                            {""},
+		"/api/v1/namespaces/ovn-kubernetes/pods":        {""},
+		"/apis/k8s.ovn.org/v1/egressips":                {""},
+		"/api/v1/nodes":                                 {"", "metadata.name=n1"},
+		ours + "bgpnodestatuses":                        {"", "metadata.name=n1"},
+		ours + "l2domains":                              {"", ""},
+		"/apis/frrk8s.metallb.io/v1beta1/frrnodestates": {"", "metadata.name=n1"},
+	} {
+		if got := s.selected[path]; !slices.Equal(got, want) {
+			t.Errorf("%s: read with the selectors %q, want %q", path, got, want)
 		}
 	}
 }

@@ -51,3 +51,8 @@ func requireRead(cluster *objects.Objects, resources ...string) error {
 	}
 	return nil
 }
+
+// loadNode reads what shows what a node carries (remaining), without Services and other nodes.
+func (c *clients) loadNode(ctx context.Context, node string) (*objects.Objects, error) {
+	return kube.LoadNode(ctx, c.core, c.ours, node)
+}

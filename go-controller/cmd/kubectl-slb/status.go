@@ -60,9 +60,7 @@ func (o *statusOptions) run(c *cli.Context) error {
 	}
 	load := func(ctx context.Context) (string, error) { return o.text(ctx, clients, painter(c.App.Writer)) }
 	if o.watch {
-		ticks := time.NewTicker(refreshInterval)
-		defer ticks.Stop()
-		w := &watch{load: load, ticks: ticks.C, timeout: refreshTimeout, screen: colours(c.App.Writer), out: c.App.Writer,
+		w := &watch{load: load, timeout: refreshTimeout, screen: colours(c.App.Writer), out: c.App.Writer,
 			err: c.App.ErrWriter}
 		if o.format == formatYAML {
 			w.separator = "---\n"

@@ -12,16 +12,18 @@ import (
 )
 
 const (
-	// refreshInterval is the time between two refreshes of --watch, and refreshTimeout how long one may take.
-	refreshInterval = 2 * time.Second
-	refreshTimeout  = 30 * time.Second
+	// refreshTimeout is how long a refresh of --watch may take.
+	refreshTimeout = 30 * time.Second
+	// minRest, maxRest and restFactor limit the time between two refreshes: it is a multiple of what the last one took,
+	// so that terminals that watch a large cluster leave the API server to the controllers.
+	minRest, maxRest = 2 * time.Second, time.Minute
+	restFactor       = 9
 )
 
 // watch shows a text again whenever it changes.
 type watch struct {
 	// load returns the text.
 	load    func(context.Context) (string, error)
-	ticks   <-chan time.Time
 	timeout time.Duration
 	// screen means that out is a terminal, which shows only the latest text. separator is between texts otherwise.
 	screen    bool
@@ -34,6 +36,7 @@ type watch struct {
 func (w *watch) run(ctx context.Context) error {
 	shown, failure := "", ""
 	for first := true; ; first = false {
+		start := time.Now()
 		text, err := w.refresh(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -56,7 +59,7 @@ func (w *watch) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.ticks:
+		case <-time.After(min(max(minRest, restFactor*time.Since(start)), maxRest)):
 		}
 	}
 }

@@ -7,17 +7,14 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // watching returns a watch whose refreshes have these results, and then end it. A text that begins with ! is an error.
 func watching(cancel context.CancelFunc, results ...string) (w *watch, out, problems *bytes.Buffer) {
 	out, problems = &bytes.Buffer{}, &bytes.Buffer{}
-	ticks := make(chan time.Time, len(results))
-	for range results {
-		ticks <- time.Time{}
-	}
-	return &watch{ticks: ticks, timeout: time.Minute, out: out, err: problems,
+	return &watch{timeout: time.Minute, out: out, err: problems,
 		load: func(context.Context) (string, error) {
 			if len(results) == 0 {
 				cancel()
@@ -32,6 +29,10 @@ func watching(cancel context.CancelFunc, results ...string) (w *watch, out, prob
 }
 
 func TestWatchShowsOnlyTexts(t *testing.T) {
+	synctest.Test(t, testWatchShowsOnlyTexts)
+}
+
+func testWatchShowsOnlyTexts(t *testing.T) {
 	const cleared = "\x1b[2J\x1b[H"
 	for name, c := range map[string]struct {
 		loaded    []string
@@ -58,6 +59,30 @@ func TestWatchShowsOnlyTexts(t *testing.T) {
 		if out.String() != c.out || problems.String() != c.err || (err != nil) != c.fails {
 			t.Errorf("%s: %q, want %q; on standard error %q, want %q; error %v", name, out, c.out, problems, c.err, err)
 		}
+	}
+}
+
+// Refreshes of a large cluster keep the API server busy for a tenth of the time, and come once in a minute or two all
+// the same. The clock is virtual.
+func TestWatchRestsBetweenRefreshes(t *testing.T) {
+	for takes, want := range map[time.Duration]int{0: 301, time.Second: 61, 5 * time.Second: 13, 20 * time.Second: 8} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
+			defer cancel()
+			refreshes := 0
+			w := &watch{timeout: time.Minute, out: &bytes.Buffer{}, err: &bytes.Buffer{},
+				load: func(ctx context.Context) (string, error) {
+					refreshes++
+					select {
+					case <-time.After(takes):
+					case <-ctx.Done():
+					}
+					return "a\n", nil
+				}}
+			if err := w.run(ctx); err != nil || refreshes != want {
+				t.Errorf("refreshes that take %s: error %v, %d of them, want %d", takes, err, refreshes, want)
+			}
+		})
 	}
 }
 

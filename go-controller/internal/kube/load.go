@@ -114,17 +114,31 @@ func LoadObjects(ctx context.Context, core kubernetes.Interface, ours *Clients, 
 	if err := cmp.Or(g.Wait(), l.missingError()); err != nil {
 		return nil, err
 	}
-	if namespace := l.out.FRRNamespace(); namespace != "" && !slices.Contains(objects.OVNNamespaces(), namespace) {
-		if err := list(ctx, l, "pods", core.CoreV1().Pods(namespace).List, &l.out.Pods); err != nil {
+	if !slices.Contains(objects.OVNNamespaces(), l.out.FRRNamespace()) {
+		if err := l.loadPodsOfFRR(ctx); err != nil {
 			return nil, err
 		}
 	}
+	l.sortUnread()
+	return l.out, nil
+}
+
+// loadPodsOfFRR reads the Pods in the namespace of frr-k8s, if that is known.
+func (l *loader) loadPodsOfFRR(ctx context.Context) error {
+	namespace := l.out.FRRNamespace()
+	if namespace == "" {
+		return nil
+	}
+	return list(ctx, l, "pods", l.core.CoreV1().Pods(namespace).List, &l.out.Pods)
+}
+
+// sortUnread sorts what the user must not read, each once.
+func (l *loader) sortUnread() {
 	if l.out.Leader != nil { // The controller is in one of the namespaces.
 		l.out.Unread = slices.DeleteFunc(l.out.Unread, func(r string) bool { return r == objects.LeaderLease })
 	}
 	slices.Sort(l.out.Unread)
 	l.out.Unread = slices.Compact(l.out.Unread)
-	return l.out, nil
 }
 
 // LoadPolicies adds the NetworkPolicies of namespaces to objects, or records that the user must not read them.
