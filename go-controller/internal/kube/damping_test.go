@@ -91,8 +91,8 @@ func saysAnnounced(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonUnsteady
 }
 
-// Whatever nodes, routers and providers of addresses report, a Service is written seldom, what says that its addresses are
-// announced is never out of date, and what lasts is written.
+// Whatever nodes, routers and providers of addresses report, a Service is written seldom, what says that its addresses
+// are announced is never out of date, and what lasts is written.
 func TestWritesOfAServiceAreBounded(t *testing.T) {
 	const minutes, most, later = 30, 24, 7
 	for seed := range uint64(20) {
