@@ -25,6 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/sdn/revision"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
@@ -35,7 +36,7 @@ const (
 	farewell = 5 * time.Second
 	// listenEvery is the interval between attempts to listen on an address that is in use.
 	listenEvery = time.Second
-	// askTimeout limits the request to the API server after a link has come back.
+	// askTimeout limits a request for the Node besides the watch.
 	askTimeout = 2 * time.Second
 )
 
@@ -64,6 +65,10 @@ type Agent struct {
 	changed   chan struct{}
 	applied   atomic.Bool
 	events    record.EventRecorder
+	// stepped is when the last step was completed, or the last wait for the Node.
+	stepped time.Time
+	// read is the version of the Node that was read besides the watch, until the watch has delivered it or a later one.
+	read string
 }
 
 // New returns an Agent. It does nothing before Run.
@@ -156,15 +161,17 @@ func (a *Agent) work(ctx, working context.Context) {
 		klog.ErrorS(err, "Failed to list network interfaces, addresses of an earlier agent are not adopted")
 	}
 	renewing := true // the kernel may be about to remove the addresses of the previous agent
+	a.stepped = time.Now()
 	for {
 		switch {
 		case !a.reconcile.known && over != nil:
 			return
 		case !a.reconcile.known:
 			renewing = !a.wait(working, renewing) && renewing
+			a.stepped = time.Now()
 		default:
 			renewing = !a.step(working, renewing) && renewing
-			if next := a.reconcile.claims.make(time.Now()); !next.IsZero() {
+			if next := a.announce(); !next.IsZero() {
 				report.Reset(time.Until(next))
 			}
 			if over != nil && len(a.reconcile.want) == 0 {
@@ -183,7 +190,7 @@ func (a *Agent) work(ctx, working context.Context) {
 			over = timer.C
 			a.reconcile.ending = true
 		case n := <-a.nodes:
-			a.take(n)
+			a.observe(n)
 		case <-a.changed:
 		case <-renew.C:
 			renewing = true
@@ -216,7 +223,17 @@ func (a *Agent) wait(ctx context.Context, due bool) (renewed bool) {
 
 // step makes the kernel match the desired state and publishes the result. It reports whether it did: a renewal that
 // failed because the kernel could not be read is still due.
+//
+// If the last step was longer ago than addresses live, the agent stood still, and other nodes may have what it last
+// knew to be its own. Then it reads the Node first: the watch may deliver only later what has changed.
 func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
+	if !a.reconcile.outdated && stoodStill(a.stepped, time.Now()) {
+		klog.InfoS("The agent stood still, reading the Node before it adds addresses", "since", a.stepped)
+		a.reconcile.outdated = true
+	}
+	if a.reconcile.outdated {
+		a.reconcile.outdated = !a.readNode(ctx)
+	}
 	returned, err := a.reconcile.readLinks()
 	if err != nil {
 		klog.ErrorS(err, "Failed to list network interfaces, will retry")
@@ -226,6 +243,7 @@ func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 		a.readNode(ctx)
 	}
 	a.reconcile.apply(renew)
+	a.stepped = time.Now()
 	a.metrics.wanted.Set(float64(len(a.reconcile.want)))
 	a.metrics.held.Set(float64(a.reconcile.count()))
 	a.health.set(a.reconcile.unfit(), a.reconcile.version, a.reconcile.failed)
@@ -235,16 +253,34 @@ func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 	return true
 }
 
-// readNode reads the Node again. If the API server does not answer, the addresses are held nevertheless.
-func (a *Agent) readNode(ctx context.Context) {
+// stoodStill reports whether our addresses that were last renewed at a time may have expired. While a virtual machine
+// is paused, only the wall clock may go on.
+func stoodStill(last, now time.Time) bool {
+	return now.Sub(last) >= lifetime || now.Round(0).Sub(last.Round(0)) >= lifetime
+}
+
+// announce sends the announcements of addresses that are due and returns when the next one is due, or the zero time.
+// What may be another node's is not announced.
+func (a *Agent) announce() (next time.Time) {
+	if a.reconcile.outdated {
+		return time.Time{}
+	}
+	return a.reconcile.claims.make(time.Now())
+}
+
+// readNode reads the Node again, and reports whether it did. If the API server does not answer, the addresses that the
+// kernel has are held nevertheless.
+func (a *Agent) readNode(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	n, err := a.options.Kube.CoreV1().Nodes().Get(ctx, a.options.Node, metav1.GetOptions{})
 	if err != nil {
-		klog.ErrorS(err, "Failed to read the Node after a link returned, keeping the last assignment", "node", a.options.Node)
-		return
+		klog.ErrorS(err, "Failed to read the Node again, keeping the last assignment", "node", a.options.Node)
+		return false
 	}
 	a.take(n)
+	a.read = n.ResourceVersion
+	return true
 }
 
 // healthAddress returns the address that the controller must use for health checks.
@@ -258,6 +294,17 @@ func (a *Agent) healthAddress() (netip.AddrPort, bool) {
 	}
 	at, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
 	return at, err == nil
+}
+
+// observe applies a version of the Node that the watch has delivered, unless a later one was read meanwhile.
+func (a *Agent) observe(n *corev1.Node) {
+	if n != nil {
+		if revision.Newer(a.read, n.ResourceVersion) {
+			return
+		}
+		a.read = ""
+	}
+	a.take(n)
 }
 
 // take applies a version of the Node.

@@ -21,6 +21,9 @@ import (
 // ends is the reason why the node must not hold addresses while its agent terminates.
 const ends = "its agent ends"
 
+// errStoodStill is why an address is not added that has expired while the agent stood still.
+var errStoodStill = errors.New("its agent stood still until the address had expired, and cannot read the Node")
+
 const eventUnreadable = v1alpha1.EventVIPsUnreadable
 
 // reconciler makes the addresses in the kernel match the Node's annotation. It must be used from one goroutine.
@@ -30,6 +33,9 @@ type reconciler struct {
 	known   bool
 	want    map[netip.Addr]world.Held
 	version string
+	// outdated is true while other nodes may have addresses in want, because the agent stood still. Then no address is
+	// added. withheld is true if one was not for this reason.
+	outdated, withheld bool
 	// address is the node's first internal address.
 	address string
 	// ending is true while the agent terminates.
@@ -171,6 +177,7 @@ func (r *reconciler) readLinks() (returned bool, err error) {
 // addresses that another node has taken.
 func (r *reconciler) apply(renew bool) {
 	before := r.failed
+	r.withheld = false
 	r.failed = map[netip.Addr]string{}
 	byName := make(map[string]*link, len(r.links))
 	for _, l := range r.links {
@@ -200,6 +207,11 @@ func (r *reconciler) hold(l *link, h world.Held, renew bool) error {
 		return fmt.Errorf("interface %q does not exist", h.Interface)
 	case !l.usable:
 		return fmt.Errorf("interface %s has no carrier", l.name)
+	case r.outdated && !l.ours[h.Addr]:
+		r.withheld = true
+		delete(r.claims, h.Addr)
+		delete(r.claimed, h.Addr)
+		return errStoodStill
 	}
 	if _, announced := r.claimed[h.Addr]; announced && !l.ours[h.Addr] {
 		klog.InfoS("Address is gone, adding it again", "address", h.Addr, "interface", l.name)
@@ -262,6 +274,9 @@ func (r *reconciler) unfit() string {
 	}
 	if a, lacks := r.lostAddress(); lacks && !r.known {
 		return fmt.Sprintf("its agent cannot read the Node, and the node does not hold %s any more", a)
+	}
+	if r.withheld {
+		return errStoodStill.Error()
 	}
 	for _, h := range r.want {
 		if r.down[h.Interface] {

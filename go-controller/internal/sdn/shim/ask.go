@@ -27,10 +27,12 @@ type placed struct {
 type report struct{ version, failed string }
 
 // failedChanged has a node asked what it holds if its agent reports other failed addresses than in its latest answer.
-// It is called for each health check of an agent that is well, so that what is not answered is asked again.
+// So it does while the node has not confirmed a release. It is called for each health check of an agent that is well,
+// so that what is not answered is asked again.
 func (d *Dataplane) failedChanged(node, fingerprint string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.askUnreleased(node)
 	if last, ok := d.reports[node]; ok && last.failed != fingerprint && len(d.have[node]) > 0 {
 		d.confirmations.ask(node, last.version, time.Now())
 		d.ask()
@@ -78,10 +80,12 @@ func (d *Dataplane) follow(ctx context.Context, node string) {
 			err = last // why there was no answer before
 		}
 		d.update(func() answers {
+			out := d.confirmations.answered(node, version, d.have[node], failed, err, time.Now())
 			if err == nil {
 				d.reports[node] = report{version, revision.Fingerprint(failed)}
+				out.changed = append(out.changed, d.releasedLate(node, version, failed)...)
 			}
-			return d.confirmations.answered(node, version, d.have[node], failed, err, time.Now())
+			return out
 		})
 	}
 }

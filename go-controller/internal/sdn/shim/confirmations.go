@@ -77,6 +77,8 @@ type at struct {
 type release struct {
 	at
 	assigned bool
+	// unconfirmed is the version of the Node with the release if the node has not confirmed it, otherwise empty.
+	unconfirmed string
 }
 
 // answers are the addresses about which something is known that was not before.
@@ -102,8 +104,12 @@ func (a *answers) fail(at at, q *request, why error) {
 }
 
 // release records that a release is not awaited any more.
-func (a *answers) release(at at, q *request) {
-	a.released = append(a.released, release{at, q.assigned})
+func (a *answers) release(at at, q *request, confirmed bool) {
+	r := release{at: at, assigned: q.assigned}
+	if !confirmed {
+		r.unconfirmed = q.version
+	}
+	a.released = append(a.released, r)
 	q.until = time.Time{}
 }
 
@@ -176,8 +182,8 @@ func (c confirmations) answered(
 		at := at{node, a}
 		switch {
 		case q.release:
-			if late(q) || q.awaited() && applied(q) && failed[a] == "" {
-				out.release(at, q)
+			if confirmed := applied(q) && failed[a] == ""; late(q) || q.awaited() && confirmed {
+				out.release(at, q, confirmed)
 			}
 		case applied(q) && failed[a] != "":
 			out.fail(at, q, errors.New(failed[a]))
@@ -203,7 +209,7 @@ func (c confirmations) unreachable(node string, why error) (out answers) {
 		case !q.release:
 			out.fail(at, q, why)
 		case q.awaited():
-			out.release(at, q)
+			out.release(at, q, false)
 		}
 	}
 	return out

@@ -82,6 +82,10 @@ type Dataplane struct {
 	// waiting are the addresses with a plan that their node does not have, or has not confirmed. expiry ends waits.
 	waiting map[netip.Addr]*wait
 	expiry  *time.Timer
+	// unreleased are the releases that nodes have not confirmed and that are not awaited any more. stale are the
+	// generations of addresses that are to be announced again.
+	unreleased map[string]*unreleased
+	stale      map[netip.Addr]uint64
 	// reports are the latest answers of nodes.
 	reports map[string]report
 	// active are the active gateways of shards.
@@ -108,7 +112,7 @@ func New(o Options) *Dataplane {
 		have: sdn.Table{}, versions: map[string]string{}, agents: map[string]netip.AddrPort{}, unreadable: map[string]bool{},
 		logged: map[string]time.Time{}, repairs: map[string]*dataplane.Repairs{}, confirmations: confirmations{},
 		reports: map[string]report{}, active: map[world.ShardID]string{}, assigned: sdn.Table{},
-		waiting: map[netip.Addr]*wait{},
+		waiting: map[netip.Addr]*wait{}, unreleased: map[string]*unreleased{}, stale: map[netip.Addr]uint64{},
 	}
 	d.prober = newProber(d.healthChanged, d.failedChanged)
 	close(d.synced) // all required state arrives with the Nodes
@@ -178,6 +182,7 @@ func (d *Dataplane) Observe(w *world.Snapshot) {
 			delete(d.logged, node)
 			delete(d.repairs, node)
 			delete(d.reports, node)
+			delete(d.unreleased, node)
 		}
 	}
 	if d.want != nil && len(changed) > 0 {

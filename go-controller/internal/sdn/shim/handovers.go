@@ -189,6 +189,9 @@ func (d *Dataplane) concerned(out answers) (confirmed, changed []netip.Addr) {
 		}
 	}
 	for _, r := range out.released {
+		if r.assigned && r.unconfirmed != "" {
+			d.neglect(r)
+		}
 		w := d.waiting[r.addr]
 		if w == nil || w.released[r.node] && !r.assigned {
 			continue // Its node has it, or the release was undone: repairs are paced.

@@ -37,6 +37,7 @@ func (d *Dataplane) sync(ctx context.Context) *failures {
 	}
 	d.want, failed.keys = wish.Table, wish.Failed
 	d.place()
+	d.renew()
 	d.busy = true
 	d.write(ctx, sdn.Release(d.have, d.want), failed)
 	d.instructed()

@@ -54,6 +54,8 @@ type fakeAgent struct {
 	hangs, stuck bool
 	failed       map[netip.Addr]string
 	asked        int
+	// changed is closed by the next call of set.
+	changed chan struct{}
 }
 
 // set changes the agent.
@@ -61,6 +63,8 @@ func (a *fakeAgent) set(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
 func (a *fakeAgent) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
@@ -84,15 +88,20 @@ func (a *fakeAgent) Watch(_ *healthpb.HealthCheckRequest,
 	stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	a.onWatch()
 	a.mu.Lock()
-	a.asked++
-	hangs := a.hangs
-	a.mu.Unlock()
-	if hangs {
-		<-stream.Context().Done()
-		return stream.Context().Err()
-	}
-	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked++
+	for a.hangs {
+		changed := a.changed
+		a.mu.Unlock()
+		select {
+		case <-stream.Context().Done():
+		case <-changed:
+		}
+		a.mu.Lock()
+		if err := stream.Context().Err(); err != nil {
+			return err
+		}
+	}
 	if a.broken != nil {
 		return a.broken
 	}
@@ -118,7 +127,7 @@ func (a *fakeAgent) refuse(addrs ...netip.Addr) {
 
 func startAgent(t *testing.T, n *network) *fakeAgent {
 	t.Helper()
-	a := &fakeAgent{onWatch: func() {}}
+	a := &fakeAgent{onWatch: func() {}, changed: make(chan struct{})}
 	a.at = n.serve(t, a)
 	return a
 }
