@@ -233,6 +233,8 @@ func (al *allocator) claimed(p *pool, service int, name string) (netip.Addr, Rea
 		return none(ReasonClaimPending, "could not be created: "+k.Refused[name])
 	case c == nil && al.services[service].UID == "": // of `kubectl slb plan`: the name has the UID
 		return netip.Addr{}, ReasonClaimPending, "an IPAddressClaim in namespace " + k.Namespace + " will be created"
+	case k.Deleted[name] && (c == nil || c.Deleting):
+		return none(ReasonClaimPending, "is deleted again and again by another client, and is created again within a minute")
 	case c == nil:
 		return none(ReasonClaimPending, "is being created")
 	case c.Deleting:

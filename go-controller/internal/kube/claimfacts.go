@@ -37,6 +37,7 @@ type claimFacts struct {
 
 	claims, addresses map[string]*unstructured.Unstructured
 	refused           map[string]string
+	deleted           map[string]bool
 	// read is the conversion of claims and addresses; nil after a change.
 	read map[string]*world.Claim
 }
@@ -155,14 +156,16 @@ func (f *Facts) readClaims() *world.Claims {
 			c.read[name] = convert.Claim(u, c.addresses)
 		}
 	}
-	return &world.Claims{Namespace: c.namespace, Missing: c.state(), ByName: c.read, Refused: c.refused}
+	return &world.Claims{Namespace: c.namespace, Missing: c.state(), ByName: c.read, Refused: c.refused,
+		Deleted: c.deleted}
 }
 
-// setClaimsRefused stores why the API server refused the last writes, by claim.
-func (f *Facts) setClaimsRefused(refused map[string]string) {
+// setUnwrittenClaims stores why the API server refused the last writes, by claim, and those that are not created yet
+// because others delete them.
+func (f *Facts) setUnwrittenClaims(refused map[string]string, deleted map[string]bool) {
 	f.replaceFact(func() bool {
-		changed := !maps.Equal(f.claims.refused, refused)
-		f.claims.refused = refused
+		changed := !maps.Equal(f.claims.refused, refused) || !maps.Equal(f.claims.deleted, deleted)
+		f.claims.refused, f.claims.deleted = refused, deleted
 		return changed
 	})
 }

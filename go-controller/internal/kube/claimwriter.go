@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,10 +40,13 @@ type ClaimWriter struct {
 	wrote     Wrote
 	wake      chan struct{}
 	// queue has the changes that are due according to the decision with the number planned, and failures the claims whose
-	// last write failed. Only Run uses them.
+	// last write failed. paused is how long the first of the other changes waits because others undo them, 0 for none.
+	// Only Run uses these.
 	queue    fairQueue[claimChange]
 	planned  int
 	failures map[string]*claimFailure
+	repairs  claimRepairs
+	paused   time.Duration
 
 	mu   sync.Mutex
 	want map[string]*world.WantedClaim
@@ -53,7 +57,7 @@ type ClaimWriter struct {
 // NewClaimWriter returns a writer for the claims in facts.
 func NewClaimWriter(ours *Clients, facts *Facts, watch *Watch, wrote Wrote) *ClaimWriter {
 	return &ClaimWriter{client: ours.Dynamic, namespace: ours.ClaimNamespace, facts: facts, watch: watch, wrote: wrote,
-		wake: make(chan struct{}, 1), failures: map[string]*claimFailure{}}
+		wake: make(chan struct{}, 1), failures: map[string]*claimFailure{}, repairs: claimRepairs{}}
 }
 
 // claimFailure is the last error of a claim, the time of the next attempt, and the wait until then.
@@ -104,6 +108,7 @@ func (w *ClaimWriter) write(ctx context.Context) time.Duration {
 		w.wrote("IPAddressClaim", err)
 		if err == nil {
 			delete(w.failures, c.name)
+			w.repairs.done(c, time.Now())
 			continue
 		}
 		if !errors.IsConflict(err) {
@@ -116,7 +121,7 @@ func (w *ClaimWriter) write(ctx context.Context) time.Duration {
 		f.next = time.Now().Add(f.wait)
 		w.failures[c.name] = f
 	}
-	refused, again := map[string]string{}, time.Duration(0)
+	refused, again := map[string]string{}, w.paused
 	if w.queue.length > 0 {
 		again = claimWritePause
 	}
@@ -128,13 +133,13 @@ func (w *ClaimWriter) write(ctx context.Context) time.Duration {
 			again = left
 		}
 	}
-	w.facts.setClaimsRefused(refused)
+	w.facts.setUnwrittenClaims(refused, w.repairs.deleted(time.Now()))
 	return again
 }
 
 // plan replaces the queue when a round begins, and in it after each decision: the claims of a namespace that has many
-// must not delay those that others need meanwhile. What was written in this round waits for its event, and what failed
-// for its next attempt. plan returns false if nothing is due.
+// must not delay those that others need meanwhile. What was written in this round waits for its event, what failed for
+// its next attempt, and what others undo for its next repair. plan returns false if nothing is due.
 func (w *ClaimWriter) plan(written map[string]bool) bool {
 	w.mu.Lock()
 	want, decision := w.want, w.decisions
@@ -145,14 +150,20 @@ func (w *ClaimWriter) plan(written map[string]bool) bool {
 	w.facts.mu.Lock()
 	now := w.facts.readClaims()
 	w.facts.mu.Unlock()
+	if want != nil {
+		maps.DeleteFunc(w.repairs, func(name string, _ *claimRepair) bool { return want[name] == nil })
+	}
 	due, failures := map[string][]claimChange{}, map[string]*claimFailure{}
+	w.paused = 0
 	if want != nil && now != nil && now.Missing == "" {
 		for _, c := range claimChanges(want, now.ByName) {
 			f := w.failures[c.name]
 			if f != nil {
 				failures[c.name] = f
 			}
-			if !written[c.name] && (f == nil || time.Until(f.next) <= 0) {
+			if wait := w.repairs.wait(c, time.Now()); wait > 0 {
+				w.paused = min(cmp.Or(w.paused, wait), wait)
+			} else if !written[c.name] && (f == nil || time.Until(f.next) <= 0) {
 				due[c.namespace] = append(due[c.namespace], c)
 			}
 		}

@@ -29,6 +29,8 @@ type Claims struct {
 	ByName  map[string]*Claim
 	// Refused are the errors of the API server about claims that could not be written, by name.
 	Refused map[string]string
+	// Deleted are those that another client deletes again and again, so that their creation waits.
+	Deleted map[string]bool
 }
 
 // Claim is an IPAddressClaim with the IPAddress that fulfils it.

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 )
 
 // runExternal runs a test in a cluster with an external pool.
@@ -97,4 +100,62 @@ func TestTouchedClaimsCauseNoPass(t *testing.T) {
 			t.Errorf("without a change that counts:\n%s", got)
 		}
 	})
+}
+
+// claimWrites has another client undo what the controller writes to the claim of Service shop/web for ten minutes. It
+// returns how often the controller has written claims.
+func (c *cluster) claimWrites(undo func(c *cluster, u *unstructured.Unstructured) error) (n int) {
+	c.t.Helper()
+	for range 1200 {
+		u, err := c.claim("shop/web")
+		if err == nil && len(u.GetFinalizers()) > 0 && u.GetDeletionTimestamp() == nil {
+			if err := undo(c, u); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+		c.run("> wait 500ms\n")
+	}
+	for _, w := range c.server.TakeWrites() {
+		if w.Resource == "ipaddressclaims" && w.Client == "controller" && w.Changed {
+			n++
+		}
+	}
+	return n
+}
+
+// A client that deletes a claim as soon as it exists, or removes its finalizer, costs few writes. Once it ends, the
+// Service gets its address, and the claim of another Service is never delayed.
+func TestClaimWritesAgainstOtherClientsAreBounded(t *testing.T) {
+	for name, test := range map[string]struct {
+		undo func(c *cluster, u *unstructured.Unstructured) error
+		// before are commands, and text is in the Service's conditions in the end.
+		before, text string
+	}{
+		"deletes": {text: "is deleted again and again by another client",
+			undo: func(c *cluster, u *unstructured.Unstructured) error { return c.remove(u) }},
+		"removes the finalizer": {before: "> fulfil shop/web 203.0.113.1\n> wait 1m\n",
+			undo: func(c *cluster, u *unstructured.Unstructured) error {
+				return c.patch(objectName(u), `{"metadata":{"finalizers":null}}`)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runExternal(t, func(t *testing.T, c *cluster) {
+				c.run("> lb shop/web\n> wait 1s\n" + test.before + "> forget-writes\n")
+				n := c.claimWrites(test.undo)
+				if most := 2 * (dataplane.DriftBurst + 20); n > most { // claims that are deleted are released as well
+					t.Errorf("%d writes of one claim in ten minutes, want at most %d", n, most)
+				}
+				if got := c.run("> service shop/web\n"); !strings.Contains(got, test.text) {
+					t.Errorf("the Service does not say so:\n%s", got)
+				}
+				c.run("> lb shop/other\n> wait 1s\n> fulfil shop/other 203.0.113.2\n> wait 2m\n")
+				if u, err := c.claim("shop/web"); err != nil || len(u.GetFinalizers()) == 0 {
+					t.Errorf("in the end: %v (%v)", u, err)
+				}
+				if got := c.run("> service shop/other\n"); !strings.Contains(got, "203.0.113.2") {
+					t.Errorf("another Service waits:\n%s", got)
+				}
+			})
+		})
+	}
 }
