@@ -9,8 +9,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// withdrawLatest is how long addresses wait for the nodes to report that their BGP sessions are closed. A node that is
-// gone never reports it. No Service is allocated these addresses during that time.
+// withdrawLatest is how long addresses wait for the nodes to report that their BGP sessions are closed, and that their
+// zones claim no shard. A node that is gone never reports it. No Service is allocated these addresses during that time.
 const withdrawLatest = 15 * time.Second
 
 // withdrawPause is the time between two checks whether any address is still announced.
@@ -37,8 +37,8 @@ func (wd *withdrawal) deferRelease(w *world.Snapshot, known report.Observed, abs
 	}
 	rows := !absent && (!known.Synced || !known.Configured || known.TopologyError != nil || len(known.Programmed) > 0 ||
 		wd.since.Equal(w.Now))
-	sessions := mayAdvertise(w) && w.Now.Before(wd.since.Add(withdrawLatest))
-	wd.done = wd.done || !rows && !sessions
+	nodes := (mayAdvertise(w) || zoneClaims(w)) && w.Now.Before(wd.since.Add(withdrawLatest))
+	wd.done = wd.done || !rows && !nodes
 	if wd.done || !s.Release {
 		return time.Time{}
 	}
@@ -57,6 +57,18 @@ func mayAdvertise(w *world.Snapshot) bool {
 			if (s.Established || s.Unknown) && !s.ByFRR { // A session of FRR may be that of others, too.
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// zoneClaims reports whether the agent of any zone reports that its node claims a shard: with interconnect, the rows
+// are in the databases of the zones, of which the controller knows nothing else. What a silent agent reported last does
+// not count: when it changes is unknown.
+func zoneClaims(w *world.Snapshot) bool {
+	for _, n := range w.Nodes {
+		if n.Agent != nil && n.HasOwnZone() && !n.Agent.Silent && len(n.Agent.Claims) > 0 {
+			return true
 		}
 	}
 	return false

@@ -18,11 +18,14 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 	synced := report.Observed{Synced: true, Configured: true}
 	programmed := synced
 	programmed.Programmed = rows
+	zone := func(a *world.ZoneAgent) []*world.Node { return []*world.Node{{Name: "n1", Zone: "n1", Agent: a}} }
+	claims := map[world.ShardID]time.Time{{Domain: "lan"}: time.Unix(1_600_000_000, 0)}
 	type step struct {
 		after    time.Duration
 		mode     world.Mode
 		known    report.Observed
 		sessions map[string]map[string]world.PeerSession
+		nodes    []*world.Node
 		released bool
 	}
 	for name, test := range map[string]struct {
@@ -47,6 +50,25 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 				sessions: silent},
 			{after: withdrawLatest, mode: world.Disabled, known: synced, sessions: silent, released: true},
 		}},
+		"a zone with claims": {steps: []step{
+			{mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: time.Second, mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: time.Second, mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{}), released: true},
+		}},
+		"a zone that keeps its claims": {steps: []step{
+			{mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: withdrawLatest - 1, mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: 1, mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims}), released: true},
+		}},
+		"a zone whose agent is silent": {steps: []step{
+			{mode: world.Disabled, known: synced, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: time.Second, mode: world.Disabled, known: synced, released: true,
+				nodes: zone(&world.ZoneAgent{Claims: claims, Silent: true})},
+		}},
+		"a zone without ServicePlans": {absent: true, steps: []step{
+			{mode: world.Disabled, nodes: zone(&world.ZoneAgent{Claims: claims})},
+			{after: time.Second, mode: world.Disabled, nodes: zone(&world.ZoneAgent{}), released: true},
+		}},
 		"databases that are not read": {steps: []step{
 			{mode: world.Disabled}, {after: time.Minute, mode: world.Disabled},
 			{after: time.Second, mode: world.Disabled, known: synced, released: true},
@@ -64,7 +86,7 @@ func TestAddressesAreReleasedAfterWithdrawal(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			for i, s := range test.steps {
 				now = now.Add(s.after)
-				w := &world.Snapshot{Now: now, Sessions: s.sessions}
+				w := &world.Snapshot{Now: now, Sessions: s.sessions, Nodes: s.nodes}
 				w.Cluster.ModeSetting = world.ModeSetting{Mode: s.mode, Release: true}
 				due := d.deferRelease(w, s.known, test.absent)
 				if w.Cluster.ModeSetting.Release != s.released {
