@@ -41,6 +41,9 @@ type addressProbe struct {
 	checked time.Time
 	// found is the host that has replied. Its MAC is empty if there is none.
 	found convert.ConflictReport
+	// contested is set once a host that has replied was reported, and completed once the whole request was reported as
+	// completed.
+	contested, completed bool
 }
 
 // addressProbes are the current probes by address.
@@ -152,4 +155,31 @@ func (p addressProbes) probed() []string {
 	}
 	maps.DeleteFunc(done, func(_ string, finished bool) bool { return !finished })
 	return slices.Sorted(maps.Keys(done))
+}
+
+// areUrgent reports whether results are to be reported at once. probed are the completed requests, sorted. Each request
+// causes that a limited number of times: when it is completed, for each of its addresses that another host has
+// until then, and for the first one that another host has after that. What hosts do otherwise can wait.
+func (p addressProbes) areUrgent(probed []string) bool {
+	contested := map[string]bool{}
+	for _, is := range p {
+		contested[is.id] = contested[is.id] || is.contested
+	}
+	for _, is := range p {
+		_, finished := slices.BinarySearch(probed, is.id)
+		mayWait := is.contested || is.completed && contested[is.id]
+		if finished && !is.completed || is.found.MAC != "" && !mayWait {
+			return true
+		}
+	}
+	return false
+}
+
+// recordReport records that all results were reported. probed is that of areUrgent.
+func (p addressProbes) recordReport(probed []string) {
+	for _, is := range p {
+		is.contested = is.contested || is.found.MAC != ""
+		_, finished := slices.BinarySearch(probed, is.id)
+		is.completed = is.completed || finished
+	}
 }

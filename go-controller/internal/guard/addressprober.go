@@ -20,6 +20,8 @@ import (
 // open only while there are probes.
 type addressProber struct {
 	*links
+	// ask sends one probe; see links.probe.
+	ask func(ctx context.Context, a netip.Addr, network string, vlan int) (sent, paused bool)
 	// report receives the conflicts, and the IDs of the probe requests that were completed.
 	report func(conflicts map[netip.Addr]convert.ConflictReport, probed []string)
 	// leases receives new versions of the node's Lease.
@@ -30,18 +32,23 @@ type addressProber struct {
 	leaseRead bool
 	reported  map[netip.Addr]convert.ConflictReport
 	probed    []string
+	// nextReport is when a report that is not urgent may follow.
+	nextReport time.Time
 }
 
 func newAddressProber(networks func() (map[string]ovn.Uplinks, bool),
 	report func(map[netip.Addr]convert.ConflictReport, []string)) *addressProber {
-	return &addressProber{links: newLinks(networks), report: report, leases: make(chan *coordinationv1.Lease),
+	l := newLinks(networks)
+	return &addressProber{links: l, ask: l.probe, report: report, leases: make(chan *coordinationv1.Lease),
 		probes: addressProbes{}}
 }
 
 func (p *addressProber) run(ctx context.Context) {
-	again := time.NewTimer(0)
+	again, report := time.NewTimer(0), time.NewTimer(0)
 	again.Stop()
+	report.Stop()
 	defer again.Stop()
+	defer report.Stop()
 	defer p.close()
 	for {
 		select {
@@ -58,12 +65,13 @@ func (p *addressProber) run(ctx context.Context) {
 				continue
 			}
 		case <-again.C:
+		case <-report.C:
 		}
 		again.Stop()
 		ask, next := p.probes.due(time.Now())
 		for _, a := range ask {
 			q := p.probes[a]
-			sent, paused := p.probe(ctx, a, q.network, q.vlan)
+			sent, paused := p.ask(ctx, a, q.network, q.vlan)
 			q.recordProbe(time.Now(), sent, paused)
 		}
 		if !next.IsZero() {
@@ -71,13 +79,25 @@ func (p *addressProber) run(ctx context.Context) {
 		} else {
 			p.close()
 		}
-		found, probed := p.probes.conflicts(), p.probes.probed()
-		if p.leaseRead && (p.reported == nil || !maps.Equal(found, p.reported) || !containsAll(p.probed, probed)) {
-			logNew(p.reported, found)
-			p.reported, p.probed = found, probed
-			p.report(found, probed)
-		}
+		p.reportChanges(report)
 	}
+}
+
+// reportChanges reports the results if they have changed, or sets a timer for when that is due.
+func (p *addressProber) reportChanges(again *time.Timer) {
+	found, probed := p.probes.conflicts(), p.probes.probed()
+	if !p.leaseRead || p.reported != nil && maps.Equal(found, p.reported) && containsAll(p.probed, probed) {
+		return
+	}
+	now := time.Now()
+	if now.Before(p.nextReport) && !p.probes.areUrgent(probed) {
+		again.Reset(p.nextReport.Sub(now))
+		return
+	}
+	logNew(p.reported, found)
+	p.reported, p.probed, p.nextReport = found, probed, now.Add(conflictReportInterval)
+	p.probes.recordReport(probed)
+	p.report(found, probed)
 }
 
 // logNew logs the first conflict that was not reported before, with their number: a host that answers for all addresses

@@ -19,8 +19,8 @@ const (
 	listInterval = 30 * time.Second
 	listRetry    = 5 * time.Second
 	maxUnlisted  = 3 * time.Minute
-	// conflictReportInterval is the minimum time between two reports: a host can take and release any number of
-	// addresses.
+	// conflictReportInterval is the minimum time between two reports of conflicts, except for the results of a new
+	// probe request: a host can take and release any number of addresses.
 	conflictReportInterval = 5 * time.Second
 )
 

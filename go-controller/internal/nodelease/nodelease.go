@@ -6,6 +6,7 @@
 // Invariants:
 //   - The last report is eventually written to the Lease, and the Lease is renewed before it expires. Annotations that
 //     are dispensable do not keep the others from that if they are too large.
+//   - Reports cause ten writes at once and then one per second, apart from those that are written at once.
 //   - Annotations that are neither reported nor cleared here are not changed.
 //   - The Lease goes when the Node goes, which owns it.
 package nodelease
@@ -15,10 +16,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +44,10 @@ const (
 	writeTimeout = 5 * time.Second
 	minBackoff   = 100 * time.Millisecond
 	maxBackoff   = 5 * time.Second
+	// maxWrites is how many reports are written at once, and writeInterval the interval between further ones. Hosts and
+	// users cause reports, and each write is a revision of the whole Lease, which etcd keeps for minutes.
+	maxWrites     = 10
+	writeInterval = time.Second
 )
 
 // Reporter writes the Lease of one node.
@@ -56,8 +63,12 @@ type Reporter struct {
 	texts map[string]string
 	// urgent are the annotations that report a problem.
 	urgent map[string]bool
+	// hurried is set if what has changed is to be written at once.
+	hurried bool
 	// cleared are the annotations that are removed, dispensable those that are left out if the Lease has no room.
 	cleared, dispensable []string
+	// atOnce are the annotations of which a change is written at once.
+	atOnce []string
 }
 
 // New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
@@ -87,11 +98,15 @@ func (r *Reporter) Report(annotation, text string, grave bool) {
 	old, reported := r.texts[annotation]
 	events := !reported || old != text || r.urgent[annotation] != grave
 	r.texts[annotation], r.urgent[annotation] = text, grave
+	r.hurried = r.hurried || events && slices.Contains(r.atOnce, annotation)
 	r.mu.Unlock()
 	if events {
 		r.wakeUp()
 	}
 }
+
+// WriteAtOnce exempts annotations from the limit of writes. It must be called before Run.
+func (r *Reporter) WriteAtOnce(annotations ...string) { r.atOnce = append(r.atOnce, annotations...) }
 
 // Clear makes each write remove annotations that a predecessor may have left and that this process does not report.
 // Otherwise they would be as current as its own. It must be called before Run.
@@ -108,6 +123,7 @@ func (r *Reporter) Dispense(annotations ...string) {
 func (r *Reporter) Renew() {
 	r.mu.Lock()
 	reported := len(r.texts) > 0
+	r.hurried = r.hurried || reported
 	r.mu.Unlock()
 	if reported {
 		klog.InfoS("Writing the Lease again, which was deleted", "node", r.node)
@@ -124,17 +140,28 @@ func (r *Reporter) wakeUp() {
 
 // Run writes reports, retries until they are stored, and renews the Lease until the context ends.
 func (r *Reporter) Run(ctx context.Context) {
-	again := time.NewTimer(0)
+	again, paced := time.NewTimer(0), time.NewTimer(0)
 	again.Stop()
+	paced.Stop()
 	defer again.Stop()
-	backoff := minBackoff
+	defer paced.Stop()
+	limit, backoff := rate.NewLimiter(rate.Every(writeInterval), maxWrites), minBackoff
 	for {
+		var wait time.Duration
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+			wait = r.delay(limit)
+		case <-paced.C:
+			wait = r.delay(limit)
 		case <-again.C:
 		}
+		if wait > 0 {
+			paced.Reset(wait)
+			continue
+		}
+		paced.Stop()
 		renew, err := r.write(ctx)
 		result := "ok"
 		if err != nil {
@@ -152,11 +179,27 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
+// delay returns how long the reports have to wait until they are written. If they don't, they count for the limit.
+func (r *Reporter) delay(limit *rate.Limiter) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reserved := limit.Reserve()
+	wait := reserved.Delay()
+	if wait > 0 {
+		reserved.Cancel()
+	}
+	if r.hurried {
+		return 0
+	}
+	return wait
+}
+
 // write writes the Lease and returns when it has to be renewed.
 func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 	p := quietPace()
 	r.mu.Lock()
 	texts := maps.Clone(r.texts)
+	r.hurried = false
 	for _, grave := range r.urgent {
 		if grave {
 			p = urgent()

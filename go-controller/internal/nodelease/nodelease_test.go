@@ -5,12 +5,14 @@ package nodelease
 import (
 	"encoding/json"
 	"maps"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,6 +142,59 @@ func TestClearedAnnotationsAreRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each write is a revision of the Lease in etcd, and hosts cause reports. Those that are urgent do not wait for them.
+func TestWritesOfALeaseAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}})
+		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
+		r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.WriteAtOnce(v1alpha1.AnnotationFaults)
+		go r.Run(t.Context())
+		writes := func() int { return int(testutil.ToFloat64(r.writes.WithLabelValues("ok"))) }
+		expect := func(annotation, want string) {
+			t.Helper()
+			synctest.Wait()
+			l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Annotations[annotation]; got != want {
+				t.Errorf("%s: %s, want %s", annotation, got, want)
+			}
+		}
+		const last = 1000
+		for i := range last {
+			r.Report(v1alpha1.AnnotationConflicts, strconv.Itoa(i), true)
+			<-time.After(10 * time.Millisecond)
+		}
+		if n := writes(); n > 20 || n < 10 {
+			t.Errorf("%d writes of 1,000 reports in 10 s, want 10 and one per second", n)
+		}
+		r.Report(v1alpha1.AnnotationConflicts, strconv.Itoa(last), true)
+		n := writes()
+		r.Report(v1alpha1.AnnotationFaults, "down", true)
+		expect(v1alpha1.AnnotationFaults, "down")
+		expect(v1alpha1.AnnotationConflicts, strconv.Itoa(last))
+		if err := leases.Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r.Renew()
+		expect(v1alpha1.AnnotationFaults, "down")
+		<-time.After(time.Second)
+		if synctest.Wait(); writes() != n+2 {
+			t.Errorf("%d more writes, want those of the fault and of the Lease that was deleted", writes()-n)
+		}
+		r.Report(v1alpha1.AnnotationConflicts, "{}", false)
+		r.Report(v1alpha1.AnnotationProbed, "[]", false)
+		<-time.After(time.Second)
+		expect(v1alpha1.AnnotationConflicts, "{}")
+		expect(v1alpha1.AnnotationProbed, "[]")
+	})
 }
 
 // Conflicts that do not fit into the Lease, because a host answers for many addresses, hide no fault.
