@@ -13,10 +13,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/connlimit"
 )
 
 const (
-	headerTimeout   = 5 * time.Second
+	headerTimeout = 5 * time.Second
+	// idleTimeout and maxConnections limit what clients on the node that keep connections open can occupy. The kubelet
+	// opens one for each probe.
+	idleTimeout     = 30 * time.Second
+	maxConnections  = 64
 	shutdownTimeout = 2 * time.Second
 	// bindEvery is the interval between attempts to listen at an address that is in use.
 	bindEvery = time.Second
@@ -59,14 +65,20 @@ func listen(ctx context.Context, address string, handler http.Handler) error {
 	if listener == nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	return serveHTTP(ctx, listener, handler)
+}
+
+// serveHTTP serves requests on listener until ctx ends, and closes it.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: 2 * headerTimeout,
+		IdleTimeout: idleTimeout}
 	defer context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		server.Shutdown(bounded) //nolint:errcheck // the process ends either way
 	})()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve at %s: %w", address, err)
+	if err := server.Serve(connlimit.New(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve at %s: %w", listener.Addr(), err)
 	}
 	return nil
 }
