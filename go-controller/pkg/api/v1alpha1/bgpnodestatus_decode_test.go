@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/dist"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/crd"
 )
 
 // A status that the API server admits and that can't be decoded hides none of other nodes.
@@ -43,5 +46,70 @@ func TestUnreadableReportHidesNoOther(t *testing.T) {
 	}
 	if err := json.Unmarshal(text, &s); err != nil || s.Name != round.Name || s.Status.RouterID != "10.0.0.1" {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// The controller adds a condition to a report that has expired and writes it back. No time in the report may make the
+// API server refuse that.
+func TestReportIsValidWhenItIsWrittenBack(t *testing.T) {
+	manifest, err := dist.CRDs.ReadFile("manifests/crds/slb.k8s.ovn.org_bgpnodestatuses.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, err := crd.Parse(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// object returns a text as the API server reads it, and whether it admits it.
+	object := func(text []byte) (map[string]any, error) {
+		obj := map[string]any{}
+		if err := json.Unmarshal(text, &obj); err != nil {
+			return nil, err
+		}
+		kind.Decode(obj, false)
+		errs, _ := kind.Validate(nil, obj, false)
+		return obj, errs.ToAggregate()
+	}
+	const condition = `{"conditions":[{"type":"Other","status":"True","reason":"Forged","message":"",` +
+		`"lastTransitionTime":"%s"}]}`
+	const session = `{"sessions":[{"peer":"tor","state":"Active","advertisedIPv4":0,"advertisedIPv6":0,"%s":"%s"}]}`
+	const latest, earliest = "9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z"
+	for _, tt := range []struct {
+		status string
+		kept   bool
+	}{
+		{`{"stopTime":"9999-12-31T23:59:59-23:00"}`, false},
+		{`{"stopTime":"0000-01-01T00:00:00+00:01"}`, false},
+		{fmt.Sprintf(session, "since", "9999-12-31T23:59:59-00:01"), false},
+		{fmt.Sprintf(session, "lastErrorTime", "0000-01-01T00:00:00+23:00"), false},
+		{fmt.Sprintf(condition, "9999-12-31T23:59:59-23:00"), false},
+		{fmt.Sprintf(condition, "0001-01-01T00:00:00Z"), false}, // the zero time, written as null
+		{`{"stopTime":"0001-01-01T00:00:00Z"}`, true},
+		{`{"stopTime":"` + latest + `"}`, true},
+		{fmt.Sprintf(session, "since", earliest), true},
+		{fmt.Sprintf(condition, latest), true},
+	} {
+		text := []byte(`{"apiVersion":"slb.k8s.ovn.org/v1alpha1","kind":"BGPNodeStatus","metadata":{"name":"n1"},"status":` +
+			tt.status + `}`)
+		if _, err := object(text); err != nil {
+			t.Errorf("%s is not admitted: %v", tt.status, err)
+		}
+		var s BGPNodeStatus
+		if err := json.Unmarshal(text, &s); err != nil {
+			t.Errorf("%s: %v", tt.status, err)
+			continue
+		}
+		written, err := json.Marshal(s)
+		if err != nil {
+			t.Errorf("%s: %v", tt.status, err)
+			continue
+		}
+		if _, err := object(written); err != nil {
+			t.Errorf("%s is refused when it is written back: %v", tt.status, err)
+		}
+		kept := s.Status.StopTime != nil || len(s.Status.Sessions)+len(s.Status.Conditions) > 0
+		if kept != tt.kept || s.Name != "n1" {
+			t.Errorf("%s is read as %+v", tt.status, s)
+		}
 	}
 }
