@@ -104,7 +104,7 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.refreshes = st.refreshes
 	d.Refreshed, d.Due = st.refreshes.decide(d)
-	d.Due = world.Earliest(d.Due, st.overlay.recordMoves(w, layout), st.overlay.recordRecoveries(layout, w.Now),
+	d.Due = world.Earliest(d.Due, st.overlay.recordMoves(w, layout), st.overlay.recordRecoveries(w, layout),
 		firstCooldownEnd(d.Allocation), d.firstZoneWaitEnd())
 	st.computeProbes(d)
 	d.Ignored = st.probing.newlyIgnored

@@ -29,8 +29,10 @@ type overlay struct {
 	ordinals map[world.ShardID]int
 	// moves are the requests to move shards, by domain.
 	moves map[string]move
-	// recoveries are the faults of nodes of domains with preempt.
+	// recoveries are the nodes of domains with preempt that had a fault or were excluded. members are the nodes that
+	// could be gateways at some time, by domain.
 	recoveries map[domainNode]recovery
+	members    map[string]map[string]bool
 }
 
 // applyTo returns the snapshot with what its statuses do not show yet.

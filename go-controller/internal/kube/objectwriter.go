@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,7 +110,7 @@ func NewPoolWriter(client StatusUpdater[*v1alpha1.IPAddressPool],
 }
 
 // NewDomainWriter returns a writer for L2Domains. All nodes watch them: what zones apply is written at once, and counts
-// of what tenants create and texts of what nodes report are paced.
+// of what tenants create, texts of what nodes report and reasons of nodes that are no gateways are paced.
 func NewDomainWriter(client StatusUpdater[*v1alpha1.L2Domain],
 	read func(name string) (*v1alpha1.L2Domain, bool), wrote Wrote,
 	onWrite WriteObserver[*v1alpha1.L2Domain]) *ObjectWriter[*v1alpha1.L2Domain] {
@@ -120,13 +121,22 @@ func NewDomainWriter(client StatusUpdater[*v1alpha1.L2Domain],
 	return w
 }
 
-// withoutCounts returns a status without the numbers of addresses and without texts.
+// withoutCounts returns a status without the numbers of addresses and nodes, without texts, and without excluded nodes
+// that are no gateways: such a node can be excluded and return as often as it likes.
 func withoutCounts(s *v1alpha1.L2DomainStatus) *v1alpha1.L2DomainStatus {
 	out := s.DeepCopy()
-	out.ModeMessage = ""
+	out.ModeMessage, out.EligibleNodes = "", 0
+	gateways := map[string]bool{}
 	for i := range out.Shards {
-		out.Shards[i].Addresses = 0
+		shard := &out.Shards[i]
+		shard.Addresses, gateways[shard.Active] = 0, true
+		for _, name := range shard.Gateways {
+			gateways[name] = true
+		}
 	}
+	out.ExcludedNodes = slices.DeleteFunc(out.ExcludedNodes, func(n v1alpha1.ExcludedNode) bool {
+		return !gateways[n.Name]
+	})
 	for i := range out.ExcludedNodes {
 		out.ExcludedNodes[i].Message = ""
 	}

@@ -256,7 +256,8 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			"it drains, and gets no others", names)
 	}
 	if names := d.recovering(members); names != "" {
-		warn("failover.preempt moves no shard back to %s yet: a fault there ended a short while ago", names)
+		warn("failover.preempt moves no shard back to %s yet: a fault or an exclusion there ended a short while "+
+			"ago", names)
 	}
 	if len(d.withoutGuard) > 0 {
 		warn("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: "+
@@ -355,12 +356,12 @@ func silentMembers(members []*world.Node) string {
 	return some(names)
 }
 
-// recovering returns the names of the members to which preempt moves no shard because of a former fault, or an empty
-// string.
+// recovering returns the names of the members to which preempt moves no shard because they had a fault or were
+// excluded, or an empty string.
 func (d *Domain) recovering(members []*world.Node) string {
 	var names []string
 	for _, n := range members {
-		if d.fault(n) == "" && slices.Contains(d.Spec.Recovering, n.Name) {
+		if d.fault(n) == "" && n.Draining == "" && slices.Contains(d.Spec.Recovering, n.Name) {
 			names = append(names, n.Name)
 		}
 	}

@@ -54,9 +54,9 @@ func (d *Domain) moveTarget(index int) string {
 }
 
 // withCurrent returns the order of a shard that moves, on request or because of preempt, with its current gateway in
-// second place, or in first place while the node joins the group or had a fault a short while ago. It is the gateway
-// until its successor has claimed the shard, and stays it if that fails, so it must not leave the group before, even if
-// the group then has more than gateways.max members.
+// second place, or in first place while the node joins the group, or was out of it or faulty a short while ago. It is
+// the gateway until its successor has claimed the shard, and stays it if that fails, so it must not leave the group
+// before, even if the group then has more than gateways.max members.
 func (d *Domain) withCurrent(order, members []*world.Node, c world.ShardState) []*world.Node {
 	i := d.currentGateway(members, fit, c)
 	if i == noMember || members[i] == order[0] {

@@ -32,8 +32,8 @@ type Domain struct {
 	DetectMultiplier int
 	// Preempt lets a gateway that returns reclaim its shards, and a more preferred one take over others.
 	Preempt bool
-	// Recovering are the nodes, with Preempt, to which no shard returns yet: they had a fault a short while ago, or have
-	// one.
+	// Recovering are the nodes, with Preempt, to which no shard returns yet: they had a fault, or were excluded, a short
+	// while ago, or still are.
 	Recovering []string
 	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
 	Announce time.Duration
