@@ -103,9 +103,10 @@ func clusterCommands() []command {
 func faultCommands() []command {
 	return []command{
 		{"api", "away | back | end-watches | compact | backup | restore | delay RESOURCE DURATION | rival RESOURCE N | " +
-			"refuse RESOURCE [TEXT] | full NAMESPACE | forbid RESOURCE | permit RESOURCE", "make the API server unreachable or slow, restore etcd, write as " +
-			"another client right before the product, let a webhook refuse objects (# is the number of the refusal), " +
-			"store no status of the Services of a namespace, or let only users read a resource",
+			"refuse RESOURCE [TEXT] | full NAMESPACE | forbid RESOURCE | permit RESOURCE",
+			"make the API server unreachable or slow, restore etcd, write as " +
+				"another client right before the product, let a webhook refuse objects (# is the number of the refusal), " +
+				"store no status of the Services of a namespace, or let only users read a resource",
 			func(c *cluster, args []string) ([]string, error) { return nil, c.disturb(args) }},
 		{"connection", "cut | restore PROCESS", "cut the connection of a process to the API server",
 			func(c *cluster, args []string) ([]string, error) {
