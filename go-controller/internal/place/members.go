@@ -256,8 +256,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			"it drains, and gets no others", names)
 	}
 	if names := d.recovering(members); names != "" {
-		warn("failover.preempt moves no shard back to %s yet: a fault or an exclusion there ended a short while "+
-			"ago", names)
+		warn("failover.preempt moves no shard back to %s yet: a fault or an exclusion ended a short while ago", names)
 	}
 	if len(d.withoutGuard) > 0 {
 		warn("no guard (ovnkube-slb node) reports whether bridges forward ARP requests and neighbour solicitations to OVN: "+
