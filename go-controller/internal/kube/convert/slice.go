@@ -4,6 +4,7 @@ package convert
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"unique"
 
@@ -41,11 +42,11 @@ func Slice(s *discoveryv1.EndpointSlice) (*world.Slice, bool) {
 		return out, true // its ports, of which there may be thousands, lead nowhere
 	}
 	for _, p := range s.Ports {
-		// A port without a number means "all ports" and is not defined for Services.
-		if p.Port == nil {
+		// A port without a number means "all ports" and is not defined for Services. The API server does not check numbers.
+		if p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
 			continue
 		}
-		port := world.Port{Protocol: world.TCP, Port: uint16(*p.Port)} //nolint:gosec // the API server admits 1-65535
+		port := world.Port{Protocol: world.TCP, Port: uint16(*p.Port)}
 		if p.Name != nil {
 			port.Name = intern(*p.Name)
 		}
