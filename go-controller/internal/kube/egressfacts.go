@@ -28,7 +28,7 @@ func (w *Watch) watchEgress(kube kubernetes.Interface, ours *Clients, facts *Fac
 	w.egress = []*discovered{
 		newDiscovered(kube, convert.EgressServices(), egressPause, func() cache.Controller {
 			return newInformer(ours.Dynamic.Resource(convert.EgressServices()), &unstructured.Unstructured{},
-				whole[*unstructured.Unstructured], facts.setEgress)
+				keepEgressService, facts.setEgress)
 		}, func() { forget(facts, facts.egress) }, func() {}),
 		newDiscovered(kube, convert.EgressIPs(), egressPause, func() cache.Controller {
 			return newInformer(ours.Dynamic.Resource(convert.EgressIPs()), &unstructured.Unstructured{}, keepEgressIP,
@@ -94,19 +94,37 @@ func (f *Facts) setEgressIP(old, now *egressIP) {
 	})
 }
 
+// egressService is what is stored of an EgressService. Where tenants may write them, each may have a selector of a
+// megabyte.
+type egressService struct {
+	metav1.ObjectMeta
+	host       string
+	translates bool
+}
+
+func keepEgressService(u *unstructured.Unstructured) *egressService {
+	e := &egressService{ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(),
+		ResourceVersion: u.GetResourceVersion()}}
+	e.host, e.translates = convert.EgressHost(u)
+	return e
+}
+
+func (e *egressService) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns e itself: nothing changes it.
+func (e *egressService) DeepCopyObject() runtime.Object { return e }
+
 // setEgress stores the host of an EgressService.
-func (f *Facts) setEgress(old, now *unstructured.Unstructured) {
+func (f *Facts) setEgress(old, now *egressService) {
 	of := cmp.Or(now, old)
-	key := world.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
+	key := world.Key{Namespace: of.Namespace, Name: of.Name}
 	f.replaceFact(func() bool {
 		was, had := f.egress[key]
-		host, has := "", false
-		if now != nil {
-			host, has = convert.EgressHost(now)
+		delete(f.egress, key)
+		if now != nil && now.translates {
+			f.egress[key] = now.host
 		}
-		if delete(f.egress, key); has {
-			f.egress[key] = host
-		}
-		return was != host || had != has
+		is, has := f.egress[key]
+		return was != is || had != has
 	})
 }
