@@ -154,3 +154,67 @@ func TestRefusedExternalsOfManyServicesAreBounded(t *testing.T) {
 		t.Errorf("the first Service has %d addresses", n)
 	}
 }
+
+// A tenant writes selectors of a megabyte, and others wait while they are hashed. That is done once for a Service, and
+// not at all unless one of the Services that share an address has externalTrafficPolicy: Local.
+func TestSelectorsAreHashedOnce(t *testing.T) {
+	const services = 20
+	for local, want := range map[int]int{0: 0, 1: services, services: services} {
+		var all []*world.Service
+		hashed := 0
+		for i := range services {
+			s := sharing("one", fmt.Sprint(i), services-i, 80+i, 1, 0)
+			s.LocalPolicy, s.Selector = i < local, map[string]string{"app": "web"}
+			kept := ""
+			s.SelectorHash = func(compute func() string) string {
+				if kept == "" {
+					hashed++
+					kept = compute()
+				}
+				return kept
+			}
+			all = append(all, s)
+		}
+		for range 2 {
+			d := allocateShared(all...)
+			for _, s := range all {
+				if addrs := d.Services[s.Key].Addrs; len(addrs) != 1 || addrs[0] != d.Services[all[0].Key].Addrs[0] {
+					t.Fatalf("%d of them Local: %s has %v", local, s.Key, addrs)
+				}
+			}
+		}
+		if hashed != want {
+			t.Errorf("%d of %d Local: %d selectors were hashed in two passes, want %d", local, services, hashed, want)
+		}
+	}
+}
+
+// A Service of thousands of ports that can share no address is compared in each pass. It examines addresses of Services
+// with few ports all the same.
+func TestPortsComparedToShareAreLimited(t *testing.T) {
+	for name, c := range map[string]struct {
+		addresses, ports int
+		shares           bool
+	}{
+		"few addresses":            {maxComparedPorts/2000 - 1, 2000, true},
+		"addresses with few ports": {maxShareable - 1, maxComparedPorts / maxShareable, true},
+		"too many ports":           {maxComparedPorts/2000 + 2, 2000, false},
+		"too many addresses":       {maxShareable + 1, 10, false},
+	} {
+		const common = 1
+		late := sharing("one", "late", 0, 20_000, 2000, 0)
+		var all []*world.Service
+		for i := range c.addresses { // each with a port of its own that late uses, too, so that none is skipped
+			s := sharing("one", fmt.Sprint(i), 1000-i, 10_000, c.ports-2, 0)
+			s.Ports = append(s.Ports, world.Port{Protocol: world.TCP, Port: common},
+				world.Port{Protocol: world.TCP, Port: late.Ports[len(late.Ports)-1-i].Port})
+			all = append(all, s)
+		}
+		last := sharing("one", "last", 1, common, 1, 0)
+		d := allocateShared(append(all, last, late)...)
+		with := d.Services[last.Key].Addrs[0]
+		if got := d.Services[late.Key].Addrs; len(got) != 1 || got[0] == with != c.shares {
+			t.Errorf("%s: the Service has %v, and the one with which it can share %s", name, got, with)
+		}
+	}
+}

@@ -28,9 +28,14 @@ type sharers struct {
 	ports       map[portID]int
 	conflicting map[portID][]int
 	portCount   int
-	// keys, selectors and namespaces are those of the holders. local are the selectors of those with
-	// externalTrafficPolicy: Local. joined are the namespaces of those that did not have the address before this pass.
-	keys, selectors, namespaces, local, joined distinction
+	// keys and namespaces are those of the holders. joined are the namespaces of those that did not have the address
+	// before this pass.
+	keys, namespaces, joined distinction
+	// selectors are those of the first holders, as many as hashed, and local are those of them with
+	// externalTrafficPolicy: Local; see hashSelectors. firstLocal is the position of the first of all holders with that
+	// policy, or -1.
+	selectors, local   distinction
+	hashed, firstLocal int
 }
 
 type portID struct {
@@ -77,8 +82,8 @@ func (st *state) holders(a netip.Addr) []int {
 func (st *state) sharersOf(a netip.Addr) *sharers {
 	sh := st.sharers[a]
 	if sh == nil {
-		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), selectors: newDistinction(),
-			namespaces: newDistinction(), local: newDistinction(), joined: newDistinction()}
+		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), namespaces: newDistinction(), joined: newDistinction(),
+			selectors: newDistinction(), local: newDistinction(), firstLocal: -1}
 		st.sharers[a] = sh
 		st.addSharer(sh, a, st.holder[a])
 	}
@@ -99,12 +104,10 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 		sh.addPorts(s, at)
 	}
 	sh.portCount += len(s.Ports)
-	selector := st.selector(service)
 	sh.keys.add(s.SharingKey, at)
-	sh.selectors.add(selector, at)
 	sh.namespaces.add(s.Key.Namespace, at)
-	if s.LocalPolicy {
-		sh.local.add(selector, at)
+	if s.LocalPolicy && sh.firstLocal < 0 {
+		sh.firstLocal = at
 	}
 	if !st.hasAlready(service, a) {
 		sh.joined.add(s.Key.Namespace, at)
@@ -145,19 +148,42 @@ func (st *state) firstUser(sh *sharers, id portID) (at int, used bool) {
 	return at, used
 }
 
-// selector returns a short text that is equal for equal selectors only. It is computed once: a tenant can write a
-// selector of a megabyte, and a Service is compared with the holders of many addresses.
+// hashSelectors adds the selectors of holders that were added since. It is called when they matter: a tenant can write
+// a selector of a megabyte, and only externalTrafficPolicy: Local depends on it.
+func (st *state) hashSelectors(sh *sharers) {
+	for at := sh.hashed; at < len(sh.holders); at++ {
+		selector := st.selector(sh.holders[at])
+		sh.selectors.add(selector, at)
+		if st.services[sh.holders[at]].LocalPolicy {
+			sh.local.add(selector, at)
+		}
+	}
+	sh.hashed = len(sh.holders)
+}
+
+// selector returns a short text that is equal for equal selectors only. It is computed once, because a Service is
+// compared with the holders of many addresses.
 func (st *state) selector(service int) string {
 	text, known := st.selectors[service]
 	if !known {
-		hash, selector := sha256.New(), st.services[service].Selector
-		for _, k := range slices.Sorted(maps.Keys(selector)) {
-			fmt.Fprintf(hash, "%q=%q,", k, selector[k])
+		s := st.services[service]
+		hash := func() string { return hashOf(s.Selector) }
+		if s.SelectorHash != nil {
+			text = s.SelectorHash(hash)
+		} else {
+			text = hash()
 		}
-		text = string(hash.Sum(nil))
 		st.selectors[service] = text
 	}
 	return text
+}
+
+func hashOf(selector map[string]string) string {
+	hash := sha256.New()
+	for _, k := range slices.Sorted(maps.Keys(selector)) {
+		fmt.Fprintf(hash, "%q=%q,", k, selector[k])
+	}
+	return string(hash.Sum(nil))
 }
 
 // conflictingHolder returns the first holder of an address that the Service can't share it with, and why. why is empty
@@ -179,7 +205,7 @@ func (st *state) conflictingHolder(a netip.Addr, service int) (other int, why st
 	}
 	if at := st.firstConflict(sh, service, st.firstNamespaceConflict(sh, a, service)); at >= 0 {
 		other = sh.holders[at]
-		if why = st.conflict(sh, s, at); why == "" {
+		if why = st.conflict(sh, service, at); why == "" {
 			why = st.namespaceConflict(a, service, other)
 		}
 		return other, why
@@ -223,17 +249,49 @@ func (st *state) firstConflict(sh *sharers, service, namespace int) int {
 			found(others[0])
 		}
 	}
-	switch {
-	case s.LocalPolicy && len(s.Selector) == 0:
-		found(sh.another(service))
-	case s.LocalPolicy:
-		found(sh.selectors.otherThan(st.selector(service)))
-	case sh.local.first >= 0:
-		if found(sh.local.otherThan(st.selector(service))); len(s.Selector) == 0 {
-			found(sh.local.first)
-		}
-	}
+	found(st.firstSelectorConflict(sh, service))
 	return first
+}
+
+// firstSelectorConflict returns the position of the first holder with which a Service can't share the address because
+// they need the same pods (externalTrafficPolicy: Local), or -1.
+func (st *state) firstSelectorConflict(sh *sharers, service int) int {
+	s := st.services[service]
+	switch {
+	case !s.LocalPolicy && (sh.firstLocal < 0 || len(s.Selector) == 0):
+		return sh.firstLocal
+	case len(s.Selector) == 0:
+		return sh.another(service)
+	}
+	st.hashSelectors(sh)
+	if s.LocalPolicy {
+		return sh.selectors.otherThan(st.selector(service))
+	}
+	return sh.local.otherThan(st.selector(service))
+}
+
+// canShare reports whether conflictingHolder finds none for a Service that does not have the address, which is taken.
+// It does not look for the first of several: a Service that finds no address is compared with many in each pass.
+// compared is the number of ports that this takes.
+func (st *state) canShare(a netip.Addr, service int) (is bool, compared int) {
+	sh, s := st.sharersOf(a), st.services[service]
+	if sh.portCount+len(s.Ports) > MaxSharedPorts || sh.keys.otherThan(s.SharingKey) >= 0 ||
+		st.firstNamespaceConflict(sh, a, service) >= 0 || st.firstSelectorConflict(sh, service) >= 0 {
+		return false, 0
+	}
+	compared = min(sh.portCount, len(s.Ports))
+	if sh.portCount > len(s.Ports) {
+		return !slices.ContainsFunc(s.Ports, func(p world.Port) bool {
+			_, used := st.firstUser(sh, portID{p.Protocol, p.Port})
+			return used
+		}), compared
+	}
+	own := st.portsOf(service)
+	return !slices.ContainsFunc(sh.holders, func(holder int) bool {
+		return slices.ContainsFunc(st.services[holder].Ports, func(p world.Port) bool {
+			return own[portID{p.Protocol, p.Port}]
+		})
+	}), compared
 }
 
 // firstNamespaceConflict returns the position of the first holder for which namespaceConflict has a reason, or -1.
@@ -250,8 +308,8 @@ func (st *state) firstNamespaceConflict(sh *sharers, a netip.Addr, service int) 
 }
 
 // conflict returns why a Service can't share the address with the holder at a position, apart from their namespaces.
-func (st *state) conflict(sh *sharers, s *world.Service, at int) string {
-	holder := st.services[sh.holders[at]]
+func (st *state) conflict(sh *sharers, service, at int) string {
+	s, holder := st.services[service], st.services[sh.holders[at]]
 	if !sameKey(s, holder) {
 		return keysDiffer
 	}
@@ -261,7 +319,8 @@ func (st *state) conflict(sh *sharers, s *world.Service, at int) string {
 			return fmt.Sprintf("both Services use port %d/%s", p.Port, p.Protocol)
 		}
 	}
-	if (s.LocalPolicy || holder.LocalPolicy) && (len(s.Selector) == 0 || !maps.Equal(s.Selector, holder.Selector)) {
+	if (s.LocalPolicy || holder.LocalPolicy) && (len(s.Selector) == 0 ||
+		st.selector(service) != st.selector(sh.holders[at])) {
 		return "with spec.externalTrafficPolicy: Local both need the same spec.selector"
 	}
 	return ""

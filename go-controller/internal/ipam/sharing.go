@@ -120,9 +120,14 @@ func (al *allocator) share(service int, had perFamily, gets *perFamily, pools []
 	})
 }
 
-// maxShareable is the number of addresses with its key that a Service examines. One that can share none of them gets an
-// address of its own.
-const maxShareable = 100
+const (
+	// maxShareable is the number of addresses with its key that a Service examines. One that can share none of them gets
+	// an address of its own.
+	maxShareable = 100
+	// maxComparedPorts is the number of ports compared for a Service after which it examines no further address: at each
+	// address the fewer of its own and of those in use.
+	maxComparedPorts = 20_000
+)
 
 // shared returns an address of other Services that a Service can share: the first one taken among those of the pools.
 func (al *allocator) shared(f world.Family, pools []*pool, r allocationRequest) (netip.Addr, bool) {
@@ -132,8 +137,9 @@ func (al *allocator) shared(f world.Family, pools []*pool, r allocationRequest) 
 	}
 	own, all := al.shareable(s, sharingGroup{s.SharingKey, f, s.Key.Namespace}),
 		al.shareable(s, sharingGroup{s.SharingKey, f, ""})
+	compared := 0
 	for range maxShareable {
-		if len(own)+len(all) == 0 {
+		if len(own)+len(all) == 0 || compared > maxComparedPorts {
 			break
 		}
 		next := &own
@@ -151,9 +157,11 @@ func (al *allocator) shared(f world.Family, pools []*pool, r allocationRequest) 
 		}
 		gets := r.gets
 		*gets.of(f) = a
-		if _, why := al.conflictingHolder(a, service); why == "" && al.withinQuota(p, service, r.had, gets, 0) {
+		can, ports := al.canShare(a, service)
+		if can && al.withinQuota(p, service, r.had, gets, 0) {
 			return a, true
 		}
+		compared += ports
 	}
 	return netip.Addr{}, false
 }

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // A change of endpoints must not be as expensive as the Service is large: tenants write both.
@@ -97,5 +98,32 @@ func TestEqualPortsAreStoredOnce(t *testing.T) {
 	list := snapshot(f).Services[0].Slices
 	if &list[0].Ports[0] != &list[1].Ports[0] || list[2].Ports[0].Port != 81 || list[3].Ports[0].Port != 80 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// The hash of a selector, which may take longest of all, stays until the selector changes.
+func TestHashOfTheSelectorIsKeptWithTheSelector(t *testing.T) {
+	f, _ := counted()
+	hash := func(key, note, app string) string {
+		s := serviceOf(corev1.ServiceTypeLoadBalancer)
+		s.Annotations = map[string]string{v1alpha1.AnnotationAllowSharedIP: key, "note": note}
+		s.Spec.Selector = map[string]string{"app": app}
+		f.setService(f.Service(world.Key{Namespace: "shop", Name: "web"}), s)
+		keep := snapshot(f).Services[0].SelectorHash
+		if keep == nil {
+			return ""
+		}
+		return keep(func() string { return note + app })
+	}
+	for _, step := range []struct{ key, note, app, want string }{
+		{"", "1", "web", ""}, // shares no address
+		{"key", "2", "web", "2web"},
+		{"key", "3", "web", "2web"},
+		{"key", "4", "db", "4db"},
+		{"key", "5", "web", "5web"},
+	} {
+		if got := hash(step.key, step.note, step.app); got != step.want {
+			t.Errorf("%+v: got %q", step, got)
+		}
 	}
 }

@@ -167,6 +167,9 @@ func (f *Facts) setService(old, now *corev1.Service) {
 			options.Former = &convert.Former{Object: last.object, World: last.world}
 		}
 		is, _ = convert.Service(now, f.slicesOf(key), options)
+		if is != nil && is.SharingKey != "" {
+			is.SelectorHash = selectorHash(last, now)
+		}
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
 		if is == nil && hasOurStatus(now) {
 			f.releasing[key] = now

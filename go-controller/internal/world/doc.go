@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - A Snapshot and everything it references is immutable after it is handed over. To change the state, build a new
-//     Snapshot.
+//     Snapshot. What Service.SelectorHash keeps follows from it.
 //   - The order of the slices in a Snapshot has no meaning. Decisions that need an order derive it from Created and the
 //     name.
 //   - This package uses no Kubernetes types, no OVN rows and no clock. The time is an input like any other

@@ -59,8 +59,10 @@ type Service struct {
 	Ports                        []Port
 	// SharingKey lets Services with the same key share an address. Empty disables sharing.
 	SharingKey string
-	// Selector is spec.selector.
-	Selector map[string]string
+	// Selector is spec.selector. SelectorHash keeps a hash of it as long as the selector stays the same: it returns the
+	// hash, and calls compute if that is not known yet. It is nil where nothing keeps it, and without a SharingKey.
+	Selector     map[string]string
+	SelectorHash func(compute func() string) string `json:"-"`
 	// SessionAffinity means sessionAffinity: ClientIP.
 	SessionAffinity bool
 	// ConnectionsMayEnd means that connections need not continue when the shard moves
