@@ -268,10 +268,10 @@ func (g *grouping) limit(limit int, cost func(netip.Prefix) int, dropped map[net
 // nodesOf returns the number of the list of nodes that may announce addresses of a Service by an advertisement.
 func (g *grouping) nodesOf(s *world.Service, ad *world.Advertisement, f world.Family) int {
 	key := f.String() + "/" + strconv.Itoa(g.layout.rank[ad])
-	var local []string
+	var local *nodeList
 	if s.LocalPolicy {
 		local = g.layout.endpointNodes(s, f)
-		key += ":" + strings.Join(local, "/")
+		key += ":" + strconv.Itoa(local.number)
 	}
 	number, known := g.numbers[key]
 	if known {
@@ -279,7 +279,7 @@ func (g *grouping) nodesOf(s *world.Service, ad *world.Advertisement, f world.Fa
 	}
 	var list []string
 	for _, name := range g.eligible[f] {
-		if containsName(ad.Nodes, name) && (!s.LocalPolicy || containsName(local, name)) {
+		if containsName(ad.Nodes, name) && (local == nil || containsName(local.names, name)) {
 			list = append(list, name)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"go4.org/netipx"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
-	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
@@ -34,8 +33,11 @@ type Layout struct {
 	rank map[*world.Advertisement]int
 	// sets caches the addresses of the pools that are advertised as aggregates.
 	sets map[*world.Pool]*netipx.IPSet
-	// last are the latest results of served. Those of all Services are not kept: a Layout outlives many changes of them.
-	last map[world.Family]*served
+	// kept are the results of served: one for each Service and family, because a Layout outlives many changes of them.
+	// lists are the nodeLists by their keys, and numbered is how many were made, also by former layouts.
+	kept     map[servedID]*served
+	lists    map[string]*nodeList
+	numbered int
 	// aged are the Services by age, once byAge was called.
 	aged []*world.Service
 	// all are the prefixes of all Services, once Prefixes was called.
@@ -56,7 +58,8 @@ func NewLayout(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 		byPool:  make(map[string][]*world.Advertisement, len(w.Pools)),
 		rank:    make(map[*world.Advertisement]int, len(w.Advertisements)),
 		sets:    map[*world.Pool]*netipx.IPSet{},
-		last:    map[world.Family]*served{},
+		kept:    map[servedID]*served{},
+		lists:   map[string]*nodeList{},
 	}
 	for _, n := range w.Nodes {
 		l.nodes[n.Name] = n
@@ -192,52 +195,6 @@ func (l *Layout) set(p *world.Pool) *netipx.IPSet {
 		l.sets[p] = set
 	}
 	return set
-}
-
-// served is what the endpoints of one family of a Service have in common for all its addresses, of which there may be
-// thousands.
-type served struct {
-	service *world.Service
-	// any is set if there are endpoints that receive traffic. nodes are the sorted names of their nodes; nil if they are
-	// not known yet.
-	any   bool
-	nodes []string
-}
-
-// served returns what is known of a Service: the last one of each family is remembered.
-func (l *Layout) served(s *world.Service, f world.Family) *served {
-	last := l.last[f]
-	if last == nil || last.service != s {
-		last = &served{service: s}
-		for range plan.UsableEndpoints(s, f) {
-			last.any = true
-			break
-		}
-		l.last[f] = last
-	}
-	return last
-}
-
-// serves reports whether a node, or any node if the name is empty, has endpoints that receive the traffic of a family.
-func (l *Layout) serves(s *world.Service, f world.Family, node string) bool {
-	if node == "" {
-		return l.served(s, f).any
-	}
-	return containsName(l.endpointNodes(s, f), node)
-}
-
-// endpointNodes returns the sorted names of the nodes with endpoints that receive traffic. The list is never nil.
-func (l *Layout) endpointNodes(s *world.Service, f world.Family) []string {
-	is := l.served(s, f)
-	if is.nodes == nil {
-		names := []string{}
-		for e := range plan.UsableEndpoints(s, f) {
-			names = append(names, e.Node)
-		}
-		slices.Sort(names)
-		is.nodes = slices.Compact(names)
-	}
-	return is.nodes
 }
 
 // containsName reports whether a name is in a sorted list.

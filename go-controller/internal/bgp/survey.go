@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -66,9 +65,6 @@ type Survey struct {
 	// names are the sorted names of all nodes. peers caches the peers of each node that was looked up.
 	names []string
 	peers map[string][]*world.Peer
-	// nodeLists numbers the lists of nodes with endpoints, and latest has those of the last Service of each family.
-	nodeLists map[string]int
-	latest    map[world.Family]nodeList
 	// off is the result for all addresses while BGP is disabled, nil if it is not.
 	off *Advertisers
 	// frr is what is known of the peers whose sessions frr-k8s has.
@@ -83,34 +79,11 @@ func (l *Layout) Survey() *Survey {
 // SurveyFRR is Survey with what is known of the objects for frr-k8s, which may be nil.
 func (l *Layout) SurveyFRR(objects FRRObjects) *Survey {
 	r := &Survey{layout: l, frr: newFRRSurvey(l, objects), made: map[string]*Advertisers{},
-		names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}, nodeLists: map[string]int{},
-		latest: map[world.Family]nodeList{}}
+		names: slices.Sorted(maps.Keys(l.nodes)), peers: map[string][]*world.Peer{}}
 	if off := l.Off(); off != "" {
 		r.off = &Advertisers{Off: off}
 	}
 	return r
-}
-
-// nodeList is a numbered list of the nodes with endpoints of a Service, which may have thousands of addresses.
-type nodeList struct {
-	of     *served
-	names  []string
-	number int
-}
-
-// endpointNodes returns the nodes with endpoints that receive the traffic of a family.
-func (sv *Survey) endpointNodes(s *world.Service, f world.Family) *nodeList {
-	list := sv.latest[f]
-	if of := sv.layout.served(s, f); list.of != of {
-		list = nodeList{of: of, names: sv.layout.endpointNodes(s, f)}
-		key, known := strings.Join(list.names, "/"), false
-		if list.number, known = sv.nodeLists[key]; !known {
-			list.number = len(sv.nodeLists)
-			sv.nodeLists[key] = list.number
-		}
-		sv.latest[f] = list
-	}
-	return &list
 }
 
 func (sv *Survey) peersOf(n *world.Node) []*world.Peer {
@@ -160,7 +133,7 @@ func (sv *Survey) Of(s *world.Service, a netip.Addr) *Advertisers {
 	if !s.LocalPolicy {
 		return sv.computeAdvertisers(usable, a, nil)
 	}
-	return sv.computeAdvertisers(usable, a, sv.endpointNodes(s, f))
+	return sv.computeAdvertisers(usable, a, sv.layout.endpointNodes(s, f))
 }
 
 // NextHops returns the next hops with which nodes advertise an address of a Service, sorted. The zero Addr stands for

@@ -57,6 +57,8 @@ type State struct {
 	inputs map[world.Key]planInputs
 	// reachability is that of the last pass. The pointer stays the same as long as the value is equal.
 	reachability *plan.Reachability
+	// bgp is that of the last decision.
+	bgp *bgp.Layout
 	// probing tracks the new addresses that guards are asked to probe.
 	probing   probing
 	refreshes refreshes
@@ -99,6 +101,8 @@ func (st *State) Decide(w *world.Snapshot) *Decision {
 	}
 	d.Reachability = st.reachability
 	d.BGP = bgp.NewLayout(w, d.Allocation, layout.ConfiguredShardOf)
+	d.BGP.KeepFrom(st.bgp)
+	st.bgp = d.BGP
 	if st.refreshes == nil {
 		st.refreshes = refreshes{}
 	}
