@@ -227,7 +227,8 @@ type Failover struct {
 
 	// preempt moves a shard back to its preferred gateway as soon as that gateway returns, at the cost of a second
 	// interruption, and to a gateway that gateways.preferred ranks higher. A gateway that had a fault or was excluded has
-	// returned once neither has been the case for 30 seconds, or longer, up to 8 minutes, if that is repeated. If false, the shard stays on the gateway that has it. Defaults to false.
+	// returned once neither has been the case for 30 seconds, or longer, up to 8 minutes, if that is repeated. If false,
+	// the shard stays on the gateway that has it. Defaults to false.
 	//
 	// +optional
 	Preempt bool `json:"preempt,omitempty"`
