@@ -90,6 +90,19 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	const leads = "ovnkube_slb_ovn_database_unreachable"
 	narrow := map[string]string{"pool": "narrow", "family": "IPv4"}
 	domain := map[string]string{"l2domain": "lan"}
+	notAnnounced := func(n, reason string) map[string]firing {
+		return map[string]firing{"SLBServiceNotAnnounced": {map[string]string{"reason": reason},
+			n + " Services are not announced: " + reason + "."}}
+	}
+	sessionDown := map[string]firing{"SLBBGPSessionDown": {
+		map[string]string{"instance": "n1", "bgppeer": "tor", "peer": "10.50.0.1"},
+		"The BGP session of n1 with BGPPeer tor (10.50.0.1) is down."}}
+	databaseAway := map[string]firing{"SLBDatabaseUnreachable": {nil,
+		"The controller has no connection to OVN's databases. Addresses work, and changes wait."}}
+	agentSilent := map[string]firing{"SLBAgentSilent": {nil,
+		"The agents of 2 nodes do not report. Addresses work, and changes on these nodes wait."}}
+	noGateway := map[string]firing{"SLBNoActiveGateway": {domain,
+		"No gateway has claimed 1 shards of L2Domain lan: their addresses are not reachable."}}
 	for name, c := range map[string]struct {
 		series map[string]string
 		want   map[string]firing
@@ -114,8 +127,35 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 			`ovnkube_slb_announced_services{announced="False",reason="NoDomain"}`:       "1",
 			`ovnkube_slb_announced_services{announced="False",reason="NoEndpoints"}`:    "4",
 			`ovnkube_slb_announced_services{announced="Unknown",reason="NotAllocated"}`: "2",
-		}, map[string]firing{"SLBServiceNotAnnounced": {map[string]string{"reason": "NoDomain"},
-			"1 Services are not announced: NoDomain."}}},
+		}, notAnnounced("1", "NoDomain")},
+		"Services without a session that no daemon reports": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
+			`ovnkube_slb_bgp_session_up{instance="n2",bgppeer="tor",peer="10.50.0.1"}`: "1",
+		}, notAnnounced("9", "NoSession")},
+		"Services without a session that a daemon reports": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
+			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: "0",
+		}, sessionDown},
+		"Services of silent nodes that are no agents of layer 2": {map[string]string{
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NodeSilent"}`: "9", "ovnkube_slb_silent_agents": "0",
+		}, notAnnounced("9", "NodeSilent")},
+		"Services of silent agents": {map[string]string{
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NodeSilent"}`: "9", "ovnkube_slb_silent_agents": "2",
+		}, agentSilent},
+		"Services of a zone whose database is away": {map[string]string{
+			`ovnkube_slb_announced_services{announced="Unknown",reason="DatabaseUnreachable"}`: "1", leads: "0",
+		}, notAnnounced("1", "DatabaseUnreachable")},
+		"Services of the controller's databases that are away": {map[string]string{
+			`ovnkube_slb_announced_services{announced="Unknown",reason="DatabaseUnreachable"}`: "1", leads: "1",
+		}, databaseAway},
+		"Services of an unclaimed shard": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoActiveGateway"}`: "4",
+			`ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"}`:                      "1",
+		}, noGateway},
+		"Services without an active gateway, and no unclaimed shard": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoActiveGateway"}`: "4",
+			`ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"}`:                      "0",
+		}, notAnnounced("4", "NoActiveGateway")},
 		"another host that has an address": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="AddressConflict"}`: "1",
 		}, map[string]firing{"SLBAddressConflict": {nil, "Another host answers for addresses of 1 Services."}}},
@@ -135,8 +175,7 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		"a shard without an active gateway": {map[string]string{
 			`ovnkube_slb_l2domain_usable_gateways{l2domain="lan"}`: "3", `ovnkube_slb_l2domain_shards{l2domain="lan"}`: "2",
 			`ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"}`: "1",
-		}, map[string]firing{"SLBNoActiveGateway": {domain,
-			"No gateway has claimed 1 shards of L2Domain lan: their addresses are not reachable."}}},
+		}, noGateway},
 		"a fault of a gateway": {map[string]string{
 			`ovnkube_slb_guard_active_faults{instance="n3",kind="uplink"}`: "1",
 			`ovnkube_slb_guard_active_faults{instance="n2",kind="uplink"}`: "0",
@@ -145,14 +184,11 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		"a session that is down": {map[string]string{
 			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: "0",
 			`ovnkube_slb_bgp_session_up{instance="n2",bgppeer="tor",peer="10.50.0.1"}`: "1",
-		}, map[string]firing{"SLBBGPSessionDown": {map[string]string{"instance": "n1", "bgppeer": "tor", "peer": "10.50.0.1"},
-			"The BGP session of n1 with BGPPeer tor (10.50.0.1) is down."}}},
-		"databases that are away": {map[string]string{leads: "1"}, map[string]firing{"SLBDatabaseUnreachable": {nil,
-			"The controller has no connection to OVN's databases. Addresses work, and changes wait."}}},
+		}, sessionDown},
+		"databases that are away": {map[string]string{leads: "1"}, databaseAway},
 		"no controller that leads": {map[string]string{leads: "_"}, map[string]firing{"SLBNoLeader": {nil, "No controller " +
 			"leads: none runs, or none has a connection to OVN's databases. Addresses work, and changes wait."}}},
-		"agents that are silent": {map[string]string{"ovnkube_slb_silent_agents": "2"}, map[string]firing{"SLBAgentSilent": {
-			nil, "The agents of 2 nodes do not report. Addresses work, and changes on these nodes wait."}}},
+		"agents that are silent": {map[string]string{"ovnkube_slb_silent_agents": "2"}, agentSilent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
