@@ -44,7 +44,7 @@ func metricsAreDocumented(t *testing.T, c *cluster) {
 	eventually(t, "no series of the pool nor of Services is left", func() bool {
 		n, err := testutil.GatherAndCount(p.metrics, "ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses",
 			"ovnkube_slb_pool_assigned_addresses", "ovnkube_slb_pool_available_addresses",
-			"ovnkube_slb_pool_cooling_down_addresses")
+			"ovnkube_slb_pool_cooling_down_addresses", "ovnkube_slb_pool_reserved_addresses")
 		return n == 0 && err == nil
 	})
 }

@@ -72,14 +72,15 @@ type firing struct {
 	summary string
 }
 
-// usage returns the series of a pool of 20 addresses.
-func usage(assigned, available string) map[string]string {
+// usage returns the series of a pool of 20 addresses. Those that are reserved are not in use.
+func usage(assigned, available, reserved string) map[string]string {
 	const labels = `{pool="narrow",family="IPv4"}`
 	return map[string]string{
 		"ovnkube_slb_pool_capacity_addresses" + labels:     "20",
 		"ovnkube_slb_pool_assigned_addresses" + labels:     assigned,
 		"ovnkube_slb_pool_available_addresses" + labels:    available,
 		"ovnkube_slb_pool_cooling_down_addresses" + labels: "0",
+		"ovnkube_slb_pool_reserved_addresses" + labels:     reserved,
 	}
 }
 
@@ -107,16 +108,18 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		series map[string]string
 		want   map[string]firing
 	}{
-		"a pool at 70 %": {series: usage("14", "6")},
-		"a pool at 75 %": {usage("15", "5"), map[string]firing{"SLBPoolUsage75Percent": {narrow,
+		"a pool at 70 %": {series: usage("14", "6", "0")},
+		"a pool at 75 %": {usage("15", "5", "0"), map[string]firing{"SLBPoolUsage75Percent": {narrow,
 			"Pool narrow has 75% of its IPv4 addresses allocated."}}},
-		"a pool at 85 %": {usage("17", "3"), map[string]firing{"SLBPoolUsage85Percent": {narrow,
+		"a pool at 85 %": {usage("17", "3", "0"), map[string]firing{"SLBPoolUsage85Percent": {narrow,
 			"Pool narrow has 85% of its IPv4 addresses allocated."}}},
-		"a pool at 95 %": {usage("19", "1"), map[string]firing{"SLBPoolUsage95Percent": {narrow,
+		"a pool at 95 %": {usage("19", "1", "0"), map[string]firing{"SLBPoolUsage95Percent": {narrow,
 			"Pool narrow has 95% of its IPv4 addresses allocated."}}},
-		"a full pool": {usage("20", "0"), map[string]firing{"SLBPoolExhausted": {narrow,
+		"a full pool": {usage("20", "0", "0"), map[string]firing{"SLBPoolExhausted": {narrow,
 			"Pool narrow has no IPv4 address left. New Services wait."}}},
-		"a disabled pool": {series: usage("15", "0")},
+		"a full pool with an unused reservation": {usage("19", "0", "1"), map[string]firing{"SLBPoolExhausted": {narrow,
+			"Pool narrow has no IPv4 address left. New Services wait."}}},
+		"a disabled pool": {series: usage("15", "0", "0")},
 		"a Service without an address": {map[string]string{
 			`ovnkube_slb_services{allocated="False",reason="NoPool"}`:        "2",
 			`ovnkube_slb_services{allocated="False",reason="PoolExhausted"}`: "3",

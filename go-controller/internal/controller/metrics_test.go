@@ -5,6 +5,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,8 @@ func TestMetricsReportOnePass(t *testing.T) {
 	}
 	w := worldtest.Small(2, worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "b"}, 2),
 		worldtest.Service(world.Key{Namespace: "shop", Name: "c"}, 3))
-	w.Pools = append(w.Pools, &world.Pool{Name: "six",
+	w.Pools = append(w.Pools, &world.Pool{Name: "six", Reservations: []world.Reservation{
+		{Service: world.Key{Namespace: "shop", Name: "later"}, Addrs: []netip.Addr{netip.MustParseAddr("fd00::9")}}},
 		Ranges: []netipx.IPRange{netipx.MustParseIPRange("fd00::1-fd00::9")}})
 	m.pass(w)
 	want := `
@@ -61,7 +63,7 @@ ovnkube_slb_pool_assigned_addresses{family="IPv6",pool="six"} 0
 # HELP ovnkube_slb_pool_available_addresses Addresses of the pool that are available for allocation, by family.
 # TYPE ovnkube_slb_pool_available_addresses gauge
 ovnkube_slb_pool_available_addresses{family="IPv4",pool="lan"} 0
-ovnkube_slb_pool_available_addresses{family="IPv6",pool="six"} 9
+ovnkube_slb_pool_available_addresses{family="IPv6",pool="six"} 8
 # HELP ovnkube_slb_pool_capacity_addresses Allocatable addresses of the pool, by family.
 # TYPE ovnkube_slb_pool_capacity_addresses gauge
 ovnkube_slb_pool_capacity_addresses{family="IPv4",pool="lan"} 2
@@ -70,6 +72,10 @@ ovnkube_slb_pool_capacity_addresses{family="IPv6",pool="six"} 9
 # TYPE ovnkube_slb_pool_cooling_down_addresses gauge
 ovnkube_slb_pool_cooling_down_addresses{family="IPv4",pool="lan"} 0
 ovnkube_slb_pool_cooling_down_addresses{family="IPv6",pool="six"} 0
+# HELP ovnkube_slb_pool_reserved_addresses Addresses of the pool that are reserved (spec.reservations) and not in use, by family.
+# TYPE ovnkube_slb_pool_reserved_addresses gauge
+ovnkube_slb_pool_reserved_addresses{family="IPv4",pool="lan"} 0
+ovnkube_slb_pool_reserved_addresses{family="IPv6",pool="six"} 1
 # HELP ovnkube_slb_services Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.
 # TYPE ovnkube_slb_services gauge
 ovnkube_slb_services{allocated="False",reason="PoolExhausted"} 1
@@ -77,7 +83,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 `
 	names := []string{"ovnkube_slb_services", "ovnkube_slb_pool_capacity_addresses", "ovnkube_slb_pool_assigned_addresses",
 		"ovnkube_slb_pool_available_addresses",
-		"ovnkube_slb_pool_cooling_down_addresses"}
+		"ovnkube_slb_pool_cooling_down_addresses", "ovnkube_slb_pool_reserved_addresses"}
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
@@ -122,7 +128,7 @@ ovnkube_slb_silent_agents 0
 	// Deleted pools and reasons that no longer occur have no series.
 	w.Pools, w.Services = w.Pools[:1], nil
 	m.pass(w)
-	if n, err := testutil.GatherAndCount(r, names...); n != 4 || err != nil {
+	if n, err := testutil.GatherAndCount(r, names...); n != 5 || err != nil {
 		t.Errorf("%d series of one pool and no Service (%v), want 4", n, err)
 	}
 }

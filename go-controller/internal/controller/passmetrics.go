@@ -19,6 +19,7 @@ import (
 type passMetrics struct {
 	services, announced                     *prometheus.Desc
 	capacity, assigned, available, cooling  *prometheus.Desc
+	reserved                                *prometheus.Desc
 	usableGateways, shards, unclaimedShards *prometheus.Desc
 	silentAgents, databaseUnreachable       *prometheus.Desc
 
@@ -57,6 +58,8 @@ func newPassMetrics() *passMetrics {
 			"pool", "family"),
 		cooling: desc("pool_cooling_down_addresses",
 			"Addresses of the pool that are in cooldown (spec.reuseDelay), by family.", "pool", "family"),
+		reserved: desc("pool_reserved_addresses",
+			"Addresses of the pool that are reserved (spec.reservations) and not in use, by family.", "pool", "family"),
 		usableGateways: desc("l2domain_usable_gateways",
 			"Gateways of the L2Domain that are neither faulty nor draining, on nodes that Kubernetes can reach.", "l2domain"),
 		shards: desc("l2domain_shards", "Shards of the L2Domain that have addresses.", "l2domain"),
@@ -97,7 +100,7 @@ func (m *passMetrics) set(v *report.Builder, services map[world.Key]*status.Serv
 // Describe implements prometheus.Collector.
 func (m *passMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.services, m.announced, m.capacity, m.assigned, m.available, m.cooling,
-		m.usableGateways, m.shards, m.unclaimedShards, m.silentAgents, m.databaseUnreachable} {
+		m.reserved, m.usableGateways, m.shards, m.unclaimedShards, m.silentAgents, m.databaseUnreachable} {
 		descs <- d
 	}
 }
@@ -126,11 +129,11 @@ func (m *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 	send(m.databaseUnreachable, int64(flag(last.databaseUnreachable)))
 	for pool, use := range last.pools {
 		for _, f := range []struct {
-			family                                 world.Family
-			capacity, assigned, available, cooling int64
+			family                                           world.Family
+			capacity, assigned, available, cooling, reserved int64
 		}{
-			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Cooldown4},
-			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Cooldown6},
+			{world.IPv4, use.Capacity4, use.Assigned4, use.Available4, use.Cooldown4, use.Reserved4},
+			{world.IPv6, use.Capacity6, use.Assigned6, use.Available6, use.Cooldown6, use.Reserved6},
 		} {
 			if f.capacity == 0 && f.assigned == 0 {
 				continue // the pool has no addresses of this family
@@ -142,6 +145,7 @@ func (m *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 			send(m.capacity, f.capacity, pool, f.family.String())
 			send(m.available, f.available, pool, f.family.String())
 			send(m.cooling, f.cooling, pool, f.family.String())
+			send(m.reserved, f.reserved, pool, f.family.String())
 		}
 	}
 }

@@ -51,6 +51,8 @@ type PoolUsage struct {
 	Capacity4, Capacity6 int64
 	// Assigned addresses are in use: granted, held (Outcome.HeldExternal), or still in the status of a Service.
 	Assigned4, Assigned6 int64
+	// Reserved addresses are reserved for one Service, and no Service has them.
+	Reserved4, Reserved6 int64
 	// Available addresses can be allocated now. There are none if the pool is disabled or invalid, or if all pools
 	// are suspended.
 	Available4, Available6 int64

@@ -26,9 +26,9 @@ type freeList struct {
 	avoidBuggy bool
 	// size counts the addresses that may be allocated, used those of them that are in use or in cooldown, coolingDown
 	// those in cooldown. firstEnd is when the first cooldown ends. kept counts the addresses that are reserved for one
-	// Service.
-	size, used, coolingDown, kept int64
-	firstEnd                      time.Time
+	// Service, keptUsed those of them that are in use.
+	size, used, coolingDown, kept, keptUsed int64
+	firstEnd                                time.Time
 
 	span   int
 	next   netip.Addr

@@ -272,6 +272,7 @@ func agree(t *testing.T, w *world.Snapshot) {
 			Capacity4: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv4))),
 			Capacity6: int64(len(whole.freeAddrs(whole.w.Pools[i], world.IPv6))),
 		}
+		want.Reserved4, want.Reserved6 = tw.unusedReservations(whole, i)
 		for a := range tw.holder {
 			if tw.inPool(a) != p {
 				continue

@@ -23,6 +23,13 @@ func TestGoldens(t *testing.T) {
 	})
 }
 
+func reservedText(u ipam.PoolUsage) string {
+	if u.Reserved4+u.Reserved6 == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" reserved %d+%d", u.Reserved4, u.Reserved6)
+}
+
 func text(a *ipam.Allocation) string {
 	var out strings.Builder
 	for _, k := range slices.SortedFunc(maps.Keys(a.Services), world.Key.Compare) {
@@ -47,8 +54,8 @@ func text(a *ipam.Allocation) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Pools)) {
 		u := a.Pools[name]
-		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d", name, u.Assigned4, u.Assigned6, u.Available4,
-			u.Available6)
+		fmt.Fprintf(&out, "pool %s: assigned %d+%d available %d+%d%s", name, u.Assigned4, u.Assigned6, u.Available4,
+			u.Available6, reservedText(u))
 		if !u.NextCooldownEnd.IsZero() {
 			fmt.Fprintf(&out, " cooldown %d+%d, the first until %s", u.Cooldown4, u.Cooldown6, u.NextCooldownEnd.UTC().
 				Format(time.RFC3339Nano))

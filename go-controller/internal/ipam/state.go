@@ -170,7 +170,11 @@ func (st *state) take(a netip.Addr, service int) {
 	if p == nil {
 		return
 	}
-	if wasCoolingDown := st.endCooldown(a); usable && !kept && !wasCoolingDown && p.External == nil {
+	switch wasCoolingDown := st.endCooldown(a); {
+	case !usable || p.External != nil:
+	case kept:
+		p.freeList(world.FamilyOf(a)).keptUsed++
+	case !wasCoolingDown:
 		p.freeList(world.FamilyOf(a)).markUsed(a)
 	}
 	u := st.use[p.Name]
@@ -221,6 +225,7 @@ func (st *state) usage() map[string]PoolUsage {
 	for _, p := range st.pools {
 		u := st.use[p.Name]
 		u.Capacity4, u.Capacity6 = plus(p.v4.size, p.v4.kept), plus(p.v6.size, p.v6.kept)
+		u.Reserved4, u.Reserved6 = p.v4.kept-p.v4.keptUsed, p.v6.kept-p.v6.keptUsed
 		if p.canAllocate() && st.suspended.Reason == "" {
 			u.Available4, u.Available6 = p.v4.free(), p.v6.free()
 		}

@@ -198,6 +198,23 @@ func (t *twin) unreserved() *twin {
 	return t.withPools(func(p *world.Pool) { p.Reservations = nil })
 }
 
+// unusedReservations counts the addresses of the pool with an index that it may allocate, that are reserved, and that
+// no Service has. whole is the snapshot without reservations.
+func (t *twin) unusedReservations(whole *twin, pool int) (n4, n6 int64) {
+	for _, f := range []world.Family{world.IPv4, world.IPv6} {
+		for _, a := range whole.freeAddrs(whole.w.Pools[pool], f) {
+			switch {
+			case t.waitsFor(a) == world.Key{} || t.holder[a] != nil:
+			case f == world.IPv4:
+				n4++
+			default:
+				n6++
+			}
+		}
+	}
+	return n4, n6
+}
+
 // givable reports whether the pool of an address would allocate it to the Service if it were free.
 func (t *twin) givable(s *world.Service, a netip.Addr) bool {
 	p, waiter := t.inPool(a), t.waitsFor(a)
