@@ -84,8 +84,8 @@ func usage(assigned, available, reserved string) map[string]string {
 	}
 }
 
-// Each case has series with constant values and the alerts that they fire after ten minutes. No other alert may fire. A
-// controller leads, unless the case says otherwise.
+// Each case has series with constant or rising values and the alerts that they fire after twenty minutes. No other one
+// may fire. A controller leads, unless the case says otherwise.
 func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	contract.Test(t, "promtool")
 	const leads = "ovnkube_slb_ovn_database_unreachable"
@@ -159,6 +159,18 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 			`ovnkube_slb_announced_services{announced="False",reason="NoActiveGateway"}`: "4",
 			`ovnkube_slb_l2domain_unclaimed_shards{l2domain="lan"}`:                      "0",
 		}, notAnnounced("4", "NoActiveGateway")},
+		"status writes that fail": {map[string]string{
+			`ovnkube_slb_status_writes_total{kind="Service",result="error"}`:          "0+1",
+			`ovnkube_slb_status_writes_total{kind="Service",result="conflict"}`:       "0+1",
+			`ovnkube_slb_status_writes_total{kind="L2Domain",result="ok"}`:            "0+1",
+			`ovnkube_slb_status_writes_total{kind="IPAddressPool",result="error"}`:    "7",
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NotWritten"}`: "9",
+		}, map[string]firing{"SLBStatusWritesFail": {map[string]string{"kind": "Service"},
+			"Writes of the kind Service fail: the API server does not have what was decided."}}},
+		"status writes that wait": {map[string]string{
+			`ovnkube_slb_status_writes_total{kind="Service",result="error"}`:          "7",
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NotWritten"}`: "9",
+		}, notAnnounced("9", "NotWritten")},
 		"another host that has an address": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="AddressConflict"}`: "1",
 		}, map[string]firing{"SLBAddressConflict": {nil, "Another host answers for addresses of 1 Services."}}},
@@ -204,15 +216,15 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	}
 }
 
-// checkAlerts runs `promtool test rules` with series of constant values.
+// checkAlerts runs `promtool test rules` with series whose values are constant, or rise with each sample ("0+1").
 func checkAlerts(t *testing.T, series map[string]string, want map[string]firing) {
 	t.Helper()
 	dir := t.TempDir()
 	rules := readAlerts(t, dir)
-	const long = "10m"
+	const long = "20m"
 	var inputs, tests []any
 	for _, name := range slices.Sorted(maps.Keys(series)) {
-		inputs = append(inputs, map[string]string{"series": name, "values": series[name] + "x10"})
+		inputs = append(inputs, map[string]string{"series": name, "values": series[name] + "x20"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		expected := []any{}

@@ -126,6 +126,7 @@ func New(cfg Config) (*Controller, error) {
 		})
 	c.events.OnAllocated = func(k world.Key) { m.observeAllocation(c.facts.PendingSince(k)) }
 	c.services = kube.NewServiceWriter(cfg.Kube.CoreV1(), c.facts, c.events, m.countWrite)
+	m.lastPass.unwritten = c.services.Unwritten
 	c.pools = kube.NewPoolWriter(cfg.Clients.Pools, c.facts.Pool, m.countWrite, c.events.Pool)
 	c.domains = kube.NewDomainWriter(cfg.Clients.Domains, c.facts.Domain, m.countWrite, c.events.Domain)
 	c.probeWriter = kube.NewProbeWriter(cfg.Kube, c.facts)

@@ -76,7 +76,7 @@ ovnkube_slb_pool_cooling_down_addresses{family="IPv6",pool="six"} 0
 # TYPE ovnkube_slb_pool_reserved_addresses gauge
 ovnkube_slb_pool_reserved_addresses{family="IPv4",pool="lan"} 0
 ovnkube_slb_pool_reserved_addresses{family="IPv6",pool="six"} 1
-# HELP ovnkube_slb_services Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.
+# HELP ovnkube_slb_services Services of type LoadBalancer that are served here, by status and reason of their condition Allocated (Unknown, NotWritten: not written for a minute).
 # TYPE ovnkube_slb_services gauge
 ovnkube_slb_services{allocated="False",reason="PoolExhausted"} 1
 ovnkube_slb_services{allocated="True",reason="Allocated"} 2
@@ -89,7 +89,7 @@ ovnkube_slb_services{allocated="True",reason="Allocated"} 2
 	}
 
 	gateways := `
-# HELP ovnkube_slb_announced_services Services of type LoadBalancer that are served here, by status and reason of their condition Announced.
+# HELP ovnkube_slb_announced_services Services of type LoadBalancer that are served here, by status and reason of their condition Announced (Unknown, NotWritten: not written for a minute).
 # TYPE ovnkube_slb_announced_services gauge
 ovnkube_slb_announced_services{announced="False",reason="NoActiveGateway"} 2
 ovnkube_slb_announced_services{announced="False",reason="NotAllocated"} 1

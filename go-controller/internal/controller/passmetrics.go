@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
@@ -24,6 +25,9 @@ type passMetrics struct {
 	silentAgents, databaseUnreachable       *prometheus.Desc
 
 	last atomic.Pointer[passSnapshot]
+	// unwritten returns the statuses that have waited to be written for too long. The counts are of what was decided:
+	// without these, they would be those of a cluster that others do not see.
+	unwritten func() []*status.Service
 }
 
 // passSnapshot contains the counts of one pass.
@@ -45,11 +49,14 @@ func newPassMetrics() *passMetrics {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 	}
 	return &passMetrics{
+		unwritten: func() []*status.Service { return nil },
 		services: desc("services",
-			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated.",
+			"Services of type LoadBalancer that are served here, by status and reason of their condition Allocated "+
+				"(Unknown, NotWritten: not written for a minute).",
 			"allocated", "reason"),
 		announced: desc("announced_services",
-			"Services of type LoadBalancer that are served here, by status and reason of their condition Announced.",
+			"Services of type LoadBalancer that are served here, by status and reason of their condition Announced "+
+				"(Unknown, NotWritten: not written for a minute).",
 			"announced", "reason"),
 		capacity: desc("pool_capacity_addresses", "Allocatable addresses of the pool, by family.", "pool", "family"),
 		assigned: desc("pool_assigned_addresses", "Addresses of the pool that are allocated to Services, by family.",
@@ -97,6 +104,30 @@ func (m *passMetrics) set(v *report.Builder, services map[world.Key]*status.Serv
 	m.last.Store(next)
 }
 
+// reasonNotWritten is the reason under which Services are counted whose status has not been written.
+const reasonNotWritten = "NotWritten"
+
+// written returns the numbers of Services by status and reason, with those of unwritten statuses as Unknown. A status
+// that was amended after the pass is counted as in the pass, unless the pass has one like it.
+func (s *passSnapshot) written(unwritten []*status.Service) (services, announced map[verdictLabels]int) {
+	services, announced = maps.Clone(s.services), maps.Clone(s.announced)
+	move := func(counts map[verdictLabels]int, v *status.Verdict) {
+		if v == nil || counts[verdictLabels{string(v.Status), v.Reason}] == 0 {
+			return
+		}
+		counts[verdictLabels{string(v.Status), v.Reason}]--
+		counts[verdictLabels{string(metav1.ConditionUnknown), reasonNotWritten}]++
+	}
+	for _, u := range unwritten {
+		move(services, &u.Allocated)
+		move(announced, u.Announced)
+	}
+	unused := func(_ verdictLabels, n int) bool { return n == 0 }
+	maps.DeleteFunc(services, unused)
+	maps.DeleteFunc(announced, unused)
+	return services, announced
+}
+
 // Describe implements prometheus.Collector.
 func (m *passMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.services, m.announced, m.capacity, m.assigned, m.available, m.cooling,
@@ -114,10 +145,11 @@ func (m *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, n int64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	for as, n := range last.services {
+	services, announced := last.written(m.unwritten())
+	for as, n := range services {
 		send(m.services, int64(n), as.status, as.reason)
 	}
-	for as, n := range last.announced {
+	for as, n := range announced {
 		send(m.announced, int64(n), as.status, as.reason)
 	}
 	for domain, n := range last.domains {

@@ -48,6 +48,7 @@ type ServiceWriter struct {
 	wrote      Wrote
 	priorities *priorityQueue
 	queue      workqueue.TypedRateLimitingInterface[job]
+	failures   failureLog
 
 	mu          sync.Mutex
 	want        map[world.Key]*status.Service
@@ -58,7 +59,7 @@ type ServiceWriter struct {
 	// in the meantime, if any.
 	busy map[world.Key]*job
 	// open are the keys whose statuses may differ from the desired ones, and sent the writes without an answer.
-	open map[world.Key]bool
+	open map[world.Key]openStatus
 	sent map[world.Key]sentAddrs
 	// lastUnsettled is what Unsettled has returned last and still holds or is shown.
 	lastUnsettled map[world.Key][]netip.Addr
@@ -86,7 +87,7 @@ func NewServiceWriter(client corev1client.ServicesGetter, facts *Facts, events *
 		dampings:    map[world.Key]*damping{},
 		repairs:     map[world.Key]*repairs{},
 		busy:        map[world.Key]*job{},
-		open:        map[world.Key]bool{},
+		open:        map[world.Key]openStatus{},
 		sent:        map[world.Key]sentAddrs{},
 	}
 }
@@ -151,7 +152,9 @@ func (w *ServiceWriter) enqueueIfChanged(key world.Key, before, s *status.Servic
 func (w *ServiceWriter) job(key world.Key, s *status.Service) job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open[key] = true
+	if !w.isOpen(key) {
+		w.open[key] = openStatus{since: time.Now()}
+	}
 	have := w.newest(key)
 	return job{key: key, address: have != nil && !s.LeaveIngress && !slices.Equal(convert.Assigned(have), s.Addrs)}
 }
@@ -274,6 +277,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 		earlier = sentAddrs{} // of a Service that is gone
 	}
 	w.sent[key] = earlier.with(next)
+	w.reopen(key)
 	w.mu.Unlock()
 	// A request that was sent may be applied even if the client no longer waits for it. Therefore Run waits for the
 	// writes in flight when it ends, so that the next leader reads their result.
@@ -297,6 +301,7 @@ func (w *ServiceWriter) write(ctx context.Context, j job) {
 	w.wrote("Service", err)
 	if err == nil {
 		w.recordWrite(key, desired, now)
+		w.recordWritten(key, want, now)
 	}
 	w.finish(j, have, got, err)
 }
@@ -325,7 +330,9 @@ func (w *ServiceWriter) finish(j job, have, got *corev1.Service, err error) {
 			w.queue.AddAfter(j, conflictPause)
 		}
 	default:
-		klog.ErrorS(err, "Failed to write Service status", "service", key.String())
+		if skipped, allowed := w.failures.allow(err, time.Now()); allowed {
+			klog.ErrorS(err, "Failed to write Service status", "service", key.String(), "failuresNotLogged", skipped)
+		}
 		w.queue.AddRateLimited(j)
 	}
 }

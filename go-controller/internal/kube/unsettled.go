@@ -55,7 +55,7 @@ func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
 		w.addUnsettled(out, key)
 	}
 	for key := range w.sent {
-		if !w.open[key] {
+		if !w.isOpen(key) {
 			w.addUnsettled(out, key)
 		}
 	}
@@ -65,7 +65,7 @@ func (w *ServiceWriter) Unsettled() map[world.Key][]netip.Addr {
 
 // addUnsettled adds the addresses of one Service. w.mu must be held.
 func (w *ServiceWriter) addUnsettled(out map[world.Key][]netip.Addr, key world.Key) {
-	if want := w.want[key]; w.open[key] && want != nil && !want.LeaveIngress && !want.Release {
+	if want := w.want[key]; w.isOpen(key) && want != nil && !want.LeaveIngress && !want.Release {
 		out[key] = slices.Concat(want.Addrs, want.External)
 	}
 	if s, sent := w.sent[key]; sent {
@@ -96,7 +96,7 @@ func (w *ServiceWriter) wakeForFreed(keys ...world.Key) {
 		if slices.ContainsFunc(was, func(a netip.Addr) bool { return !may(a) }) {
 			freed = true
 			delete(w.lastUnsettled, key)
-		} else if _, sent := w.sent[key]; !w.open[key] && !sent {
+		} else if _, sent := w.sent[key]; !w.isOpen(key) && !sent {
 			delete(w.lastUnsettled, key)
 		}
 	}
