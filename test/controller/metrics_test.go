@@ -20,6 +20,8 @@ func metricsAreDocumented(t *testing.T, c *cluster) {
 	o := databases(t)
 	p := c.controller(t, o)
 	c.apply(t, baseObjects)
+	c.apply(t, `{apiVersion: slb.k8s.ovn.org/v1alpha1, kind: BGPPeer, metadata: {name: tor},
+spec: {myASN: 64512, peerASN: 64513, peerAddress: 10.50.0.1}}`)
 	c.endpoints(t, "web", "10.244.1.10")
 	c.service(t, "web")
 	c.addresses(t, "web")
@@ -96,4 +98,6 @@ func (p *process) exported(t *testing.T) map[string]metric {
 	return out
 }
 
-func reading() []string { return []string{"allocated", "pool", "kind", "family", "reason", "result"} }
+func reading() []string {
+	return []string{"allocated", "pool", "kind", "family", "reason", "result", "bgppeer", "state"}
+}

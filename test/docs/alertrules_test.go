@@ -98,6 +98,8 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	sessionDown := map[string]firing{"SLBBGPSessionDown": {
 		map[string]string{"instance": "n1", "bgppeer": "tor", "peer": "10.50.0.1"},
 		"The BGP session of n1 with BGPPeer tor (10.50.0.1) is down."}}
+	peerDown := map[string]firing{"SLBBGPPeerDown": {map[string]string{"bgppeer": "tor"},
+		"No session with BGPPeer tor is known to be established."}}
 	databaseAway := map[string]firing{"SLBDatabaseUnreachable": {nil,
 		"The controller has no connection to OVN's databases. Addresses work, and changes wait."}}
 	agentSilent := map[string]firing{"SLBAgentSilent": {nil,
@@ -134,6 +136,23 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		"Services without a session that no daemon reports": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
 			`ovnkube_slb_bgp_session_up{instance="n2",bgppeer="tor",peer="10.50.0.1"}`: "1",
+		}, notAnnounced("9", "NoSession")},
+		"a BGPPeer without a session that any daemon reports": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:    "5",
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NodeSilent"}`: "4",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="established"}`:         "0",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="down"}`:                "2",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="unknown"}`:             "1",
+		}, peerDown},
+		"a BGPPeer without a session": {map[string]string{
+			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: "0",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="established"}`:          "0",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="down"}`:                 "1",
+		}, peerDown},
+		"a BGPPeer of frr-k8s with a session": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`: "9",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="established"}`:      "1",
+			`ovnkube_slb_bgppeer_sessions{bgppeer="tor",state="down"}`:             "1",
 		}, notAnnounced("9", "NoSession")},
 		"Services without a session that a daemon reports": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",

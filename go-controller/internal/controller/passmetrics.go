@@ -23,6 +23,7 @@ type passMetrics struct {
 	reserved                                *prometheus.Desc
 	usableGateways, shards, unclaimedShards *prometheus.Desc
 	silentAgents, databaseUnreachable       *prometheus.Desc
+	sessions                                *prometheus.Desc
 
 	last atomic.Pointer[passSnapshot]
 	// unwritten returns the statuses that have waited to be written for too long. The counts are of what was decided:
@@ -36,6 +37,7 @@ type passSnapshot struct {
 	// services and announced are the numbers of Services by status and reason of their conditions.
 	services, announced map[verdictLabels]int
 	domains             map[string]report.GatewayCounts
+	sessions            map[string]report.SessionCounts
 	silentAgents        int
 	databaseUnreachable bool
 }
@@ -73,6 +75,8 @@ func newPassMetrics() *passMetrics {
 		unclaimedShards: desc("l2domain_unclaimed_shards",
 			"Shards of the L2Domain that have addresses and that no gateway has claimed.", "l2domain"),
 		silentAgents: desc("silent_agents", "Nodes whose agent for layer 2 with interconnect no longer reports."),
+		sessions: desc("bgppeer_sessions", "Sessions that nodes must have with the BGPPeer, by the state that the "+
+			"controller knows (established, down, unknown).", "bgppeer", "state"),
 		databaseUnreachable: desc("ovn_database_unreachable",
 			"Whether the controller has had no connection to OVN's databases for a few seconds: 1 or 0."),
 	}
@@ -82,7 +86,7 @@ func (m *passMetrics) set(v *report.Builder, services map[world.Key]*status.Serv
 	next := &passSnapshot{
 		pools:    maps.Clone(v.Allocation.Pools), // the pass continues to modify its own map
 		services: map[verdictLabels]int{}, announced: map[verdictLabels]int{}, domains: map[string]report.GatewayCounts{},
-		databaseUnreachable: v.Unreachable != "",
+		databaseUnreachable: v.Unreachable != "", sessions: v.SessionCounts(),
 	}
 	for _, status := range services {
 		if status.Release {
@@ -131,7 +135,7 @@ func (s *passSnapshot) written(unwritten []*status.Service) (services, announced
 // Describe implements prometheus.Collector.
 func (m *passMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.services, m.announced, m.capacity, m.assigned, m.available, m.cooling,
-		m.reserved, m.usableGateways, m.shards, m.unclaimedShards, m.silentAgents, m.databaseUnreachable} {
+		m.reserved, m.usableGateways, m.shards, m.unclaimedShards, m.silentAgents, m.databaseUnreachable, m.sessions} {
 		descs <- d
 	}
 }
@@ -156,6 +160,11 @@ func (m *passMetrics) Collect(metrics chan<- prometheus.Metric) {
 		send(m.usableGateways, int64(n.Usable), domain)
 		send(m.shards, int64(n.Shards), domain)
 		send(m.unclaimedShards, int64(n.Unclaimed), domain)
+	}
+	for peer, n := range last.sessions {
+		send(m.sessions, int64(n.Established), peer, "established")
+		send(m.sessions, int64(n.Down), peer, "down")
+		send(m.sessions, int64(n.Unknown), peer, "unknown")
 	}
 	send(m.silentAgents, int64(last.silentAgents))
 	send(m.databaseUnreachable, int64(flag(last.databaseUnreachable)))

@@ -197,6 +197,29 @@ func (v *Builder) BGPObjects() status.BGP {
 	return out
 }
 
+// SessionCounts are the numbers of sessions that nodes must have with a BGPPeer, by state.
+type SessionCounts struct{ Established, Down, Unknown int }
+
+// SessionCounts returns the counts of the BGPPeers with which nodes must have sessions, by name.
+func (v *Builder) SessionCounts() map[string]SessionCounts {
+	out := map[string]SessionCounts{}
+	for peer, nodes := range v.survey.SessionNodes() {
+		var counts SessionCounts
+		for _, n := range nodes {
+			switch s := v.World.Sessions[n][peer]; {
+			case s.Established:
+				counts.Established++
+			case s.Unknown:
+				counts.Unknown++
+			default:
+				counts.Down++
+			}
+		}
+		out[peer] = counts
+	}
+	return out
+}
+
 // peerReady reports whether every node that must keep a session with a peer has one.
 func (v *Builder) peerReady(peer string, useless bool, keepers []string) status.Verdict {
 	not := func(reason, message string) status.Verdict {

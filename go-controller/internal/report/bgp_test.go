@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -187,6 +188,21 @@ func TestSilentNodes(t *testing.T) {
 	if is := v.BGPObjects().Silent["n2"][v1alpha1.ConditionReady]; is.Status != metav1.ConditionUnknown ||
 		is.Reason != v1alpha1.ReasonNodeSilent {
 		t.Errorf("the BGPNodeStatus: %+v", is)
+	}
+}
+
+// The sessions of nodes that report none are down. A peer that needs none has no counts.
+func TestSessionsAreCountedByState(t *testing.T) {
+	w := withBGP()
+	w.Peers = append(w.Peers, &world.Peer{Name: "spine", Nodes: []string{"n1", "n2"}, MyASN: 64512, PeerASN: 64514,
+		Addr: netip.MustParseAddr("10.50.0.2"), Port: 179}, &world.Peer{Name: "nobody", MyASN: 64512, PeerASN: 64515,
+		Addr: netip.MustParseAddr("10.50.0.3"), Port: 179})
+	w.Sessions["n2"] = map[string]world.PeerSession{"tor": {Unknown: true, Problem: "its kubelet is silent"}}
+	var m decide.State
+	got := NewBuilder(m.Decide(w), Observed{Synced: true}).SessionCounts()
+	want := map[string]SessionCounts{"tor": {Established: 1, Down: 1, Unknown: 1}, "spine": {Down: 2}}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 
