@@ -42,6 +42,8 @@ type Layout struct {
 	aged []*world.Service
 	// all are the prefixes of all Services, once Prefixes was called.
 	all []netip.Prefix
+	// shown are the addresses in the ingress of any Service, once inIngress was called.
+	shown map[netip.Addr]bool
 }
 
 // Home returns the shard of an address of a pool (empty if the address is in no pool). It returns false if the address
@@ -102,9 +104,16 @@ func (l *Layout) Off() string {
 // Advertised returns the addresses of a Service that may be advertised: those that its status shows and that we
 // allocated, and those external IPs that it is granted and that its condition ExternalIPs says it holds. The condition
 // is the controller's: a node knows neither the addresses of other nodes nor all networks of the cluster, so it would
-// grant a tenant the address of another node.
+// grant a tenant the address of another node. If another client has cleared the status, and the ingress of another
+// Service shows such an address, that one has it, unless both share it.
 func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 	list := s.Shown()
+	if s.IsCleared() {
+		has := l.allocation.Services[s.Key].Addrs
+		list = slices.DeleteFunc(slices.Clone(list), func(a netip.Addr) bool {
+			return !slices.Contains(has, a) && l.inIngress(a)
+		})
+	}
 	if foreign := func(a netip.Addr) bool { return !slices.Contains(s.Given, a) }; slices.ContainsFunc(list, foreign) {
 		list = slices.DeleteFunc(slices.Clone(list), foreign)
 	}
@@ -120,6 +129,19 @@ func (l *Layout) Advertised(s *world.Service) []netip.Addr {
 		}
 	}
 	return list
+}
+
+// inIngress reports whether the ingress of a Service shows an address.
+func (l *Layout) inIngress(a netip.Addr) bool {
+	if l.shown == nil {
+		l.shown = make(map[netip.Addr]bool, len(l.world.Services))
+		for _, s := range l.world.Services {
+			for _, shown := range s.Assigned {
+				l.shown[shown] = true
+			}
+		}
+	}
+	return l.shown[a]
 }
 
 // selecting returns the advertisements that select an address of a Service, the oldest first. None selects a Service of

@@ -188,7 +188,7 @@ func (st *State) change(d *Decision, key world.Key, c world.Change, least effect
 	if shown && (len(c.Was.Assigned) > 0 || !slices.Equal(c.Is.Assigned, d.Allocation.Services[key].Addrs)) {
 		return unamendable
 	}
-	if c.Is.IsCleared() && !slices.Equal(c.Was.Given, c.Is.Given) {
+	if (c.Was.IsCleared() || c.Is.IsCleared()) && !slices.Equal(c.Was.Shown(), c.Is.Shown()) {
 		return unamendable
 	}
 	e := st.replan(d, c.Is, least)

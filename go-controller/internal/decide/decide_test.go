@@ -206,6 +206,26 @@ func TestClearedStatusKeepsItsAddress(t *testing.T) {
 	}
 }
 
+// A Service whose status another client cleared gets another address. Once its status no longer names the former one,
+// others may have that: the decision is not amended.
+func TestStatusThatFreesAClearedAddressIsNotAmended(t *testing.T) {
+	ours, other := netip.MustParseAddr("10.50.0.100"), netip.MustParseAddr("10.50.0.102")
+	for name, addrs := range map[string][]netip.Addr{"the other address": {other}, "none": nil} {
+		var m State
+		was := worldtest.Service(web, 1)
+		was.Given, was.Requested = []netip.Addr{ours}, []netip.Addr{other}
+		d := m.Decide(worldtest.Small(3, was))
+		if got := d.Allocation.Services[web].Addrs; !slices.Equal(got, was.Requested) {
+			t.Fatalf("web has %v, want %v", got, was.Requested)
+		}
+		is := *was
+		is.Assigned, is.Given = addrs, addrs
+		if m.Amend(d, web, world.Change{Was: was, Is: &is}) {
+			t.Errorf("a status with %s instead of %s is amended", name, ours)
+		}
+	}
+}
+
 // The whole status is removed, with our conditions, while the writer has the address to write and the latest write has
 // no answer. If the status shows it again, that was the writer: the next decision stays with what it granted.
 func TestLateWriteOverClearedStatusIsNotAdopted(t *testing.T) {

@@ -94,7 +94,7 @@ func Allocate(w *world.Snapshot, shardOf func(pool string, a netip.Addr) (world.
 	}
 	for i, s := range st.services {
 		if owns[i].releasesAddr {
-			st.reserveAll(i, s.Assigned)
+			st.reserveAll(i, s.Shown())
 		}
 		st.reserveAll(i, w.Unsettled[s.Key])
 	}

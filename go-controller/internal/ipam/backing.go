@@ -38,7 +38,7 @@ func (st *state) backs(c *world.Claim) bool {
 		return true
 	}
 	s := st.services[service]
-	return s.RequestedPool != c.Pool && slices.ContainsFunc(s.Assigned, func(has netip.Addr) bool {
+	return s.RequestedPool != c.Pool && slices.ContainsFunc(s.Shown(), func(has netip.Addr) bool {
 		return has != c.Addr && world.FamilyOf(has) == world.FamilyOf(c.Addr)
 	})
 }

@@ -110,7 +110,7 @@ func externalRanges(w *world.Snapshot) map[string][]netipx.IPRange {
 	for _, s := range w.Services {
 		for i, a := range s.Given {
 			if i < len(s.GivenFrom) && pools[s.GivenFrom[i]] != nil &&
-				(s.IsCleared() || slices.Contains(s.Assigned, a)) {
+				slices.Contains(s.Shown(), a) {
 				add(pools[s.GivenFrom[i]], a)
 			}
 		}
@@ -357,7 +357,7 @@ func (st *state) keepClaims(w *world.Snapshot) {
 // whose spec.externalPool may have been edited since: the provider may restore the address.
 func (st *state) mayBeRestored(c *world.Claim) bool {
 	service, exists := st.claims.services[c.UID]
-	return exists && !c.Addr.IsValid() && slices.ContainsFunc(st.services[service].Assigned, func(a netip.Addr) bool {
+	return exists && !c.Addr.IsValid() && slices.ContainsFunc(st.services[service].Shown(), func(a netip.Addr) bool {
 		p := st.poolOf(a)
 		return p != nil && p.Name == c.Pool && p.External != nil && st.holds(a, service)
 	})

@@ -28,9 +28,9 @@ type sharers struct {
 	ports       map[portID]int
 	conflicting map[portID][]int
 	portCount   int
-	// keys and namespaces are those of the holders. joined are the namespaces of those that did not have the address
-	// before this pass.
-	keys, namespaces, joined distinction
+	// keys and namespaces are those of the holders. joined are the namespaces of those for which hasAlready is false, and
+	// uncleared of those for which wasCleared is.
+	keys, namespaces, joined, uncleared distinction
 	// selectors are those of the first holders, as many as hashed, and local are those of them with
 	// externalTrafficPolicy: Local; see hashSelectors. firstLocal is the position of the first of all holders with that
 	// policy, or -1.
@@ -83,7 +83,7 @@ func (st *state) sharersOf(a netip.Addr) *sharers {
 	sh := st.sharers[a]
 	if sh == nil {
 		sh = &sharers{has: map[int]bool{}, keys: newDistinction(), namespaces: newDistinction(), joined: newDistinction(),
-			selectors: newDistinction(), local: newDistinction(), firstLocal: -1}
+			uncleared: newDistinction(), selectors: newDistinction(), local: newDistinction(), firstLocal: -1}
 		st.sharers[a] = sh
 		st.addSharer(sh, a, st.holder[a])
 	}
@@ -111,6 +111,9 @@ func (st *state) addSharer(sh *sharers, a netip.Addr, service int) {
 	}
 	if !st.hasAlready(service, a) {
 		sh.joined.add(s.Key.Namespace, at)
+	}
+	if !st.wasCleared(service, a) {
+		sh.uncleared.add(s.Key.Namespace, at)
 	}
 }
 
@@ -301,8 +304,11 @@ func (st *state) firstNamespaceConflict(sh *sharers, a netip.Addr, service int) 
 	if p := st.poolOf(a); at < 0 || p != nil && p.SharedByCluster {
 		return -1
 	}
-	if st.hasAlready(service, a) {
+	switch {
+	case st.hasAlready(service, a):
 		return sh.joined.otherThan(namespace)
+	case st.wasCleared(service, a):
+		return sh.uncleared.otherThan(namespace)
 	}
 	return at
 }

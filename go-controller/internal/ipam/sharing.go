@@ -48,12 +48,14 @@ func (st *state) usesPort(a netip.Addr, p world.Port) bool {
 
 // namespaceConflict returns why the namespaces of two Services keep them from sharing an address, or an empty string.
 // Services that share the address already continue to share it: neither an edit of the pool nor another release takes
-// an allocated address away.
+// an allocated address away. Once the address is cleared from one status only, that Service has no right to share it:
+// it may have given the address up, and the other one may have got it since.
 func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
 	s, o, p := st.services[service], st.services[other], st.poolOf(a)
 	switch {
 	case s.Key.Namespace == o.Key.Namespace, p != nil && p.SharedByCluster,
-		st.hasAlready(service, a) && st.hasAlready(other, a):
+		st.hasAlready(service, a) && st.hasAlready(other, a),
+		st.wasCleared(service, a) && st.wasCleared(other, a):
 		return ""
 	case p == nil:
 		return "it is in no pool, so Services of different namespaces can't share it"
@@ -61,11 +63,16 @@ func (st *state) namespaceConflict(a netip.Addr, service, other int) string {
 	return fmt.Sprintf("pool %q shares addresses within one namespace (spec.sharing: Namespace)", p.Name)
 }
 
-// hasAlready reports whether a Service had an address before this pass.
+// hasAlready reports whether a Service had an address before this pass, and no other client has cleared it.
 func (st *state) hasAlready(service int, a netip.Addr) bool {
 	s := st.services[service]
-	return slices.Contains(s.Shown(), a) || slices.Contains(st.granted[s.Key], a) ||
+	return slices.Contains(s.Assigned, a) || slices.Contains(st.granted[s.Key], a) ||
 		st.heldExternals(service)[a]
+}
+
+// wasCleared reports whether a Service had an address until another client cleared it.
+func (st *state) wasCleared(service int, a netip.Addr) bool {
+	return slices.Contains(st.services[service].Shown(), a) && !st.hasAlready(service, a)
 }
 
 // heldExternals returns the addresses of spec.externalIPs that belonged to a Service before, according to decisions of

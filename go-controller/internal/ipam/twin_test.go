@@ -62,7 +62,11 @@ func (t *twin) allocate() map[world.Key]twinOutcome {
 		}
 	}
 	for _, s := range services {
-		for _, a := range append(slices.Clone(s.Assigned), t.w.Unsettled[s.Key]...) {
+		shown := slices.Clone(s.Assigned)
+		if isCleared(s) {
+			shown = slices.Clone(s.Given)
+		}
+		for _, a := range append(shown, t.w.Unsettled[s.Key]...) {
 			t.reserve(s, a)
 		}
 	}

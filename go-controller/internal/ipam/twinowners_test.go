@@ -32,6 +32,11 @@ func (t *twin) ownOf(s *world.Service) (own []netip.Addr, foreign bool) {
 	return own, false
 }
 
+// isCleared reports whether the status names addresses that we allocated, and its ingress is empty.
+func isCleared(s *world.Service) bool {
+	return len(s.Given) > 0 && len(s.Assigned) == 0 && len(s.AssignedHosts) == 0
+}
+
 // couldBeGiven reports whether a pool would allocate an address to the Service if the pool were open, the address
 // free and no host outside of the cluster answered for it.
 func (t *twin) couldBeGiven(s *world.Service, a netip.Addr) bool {
@@ -54,14 +59,12 @@ func (t *twin) withPools(edit func(*world.Pool)) *twin {
 
 func (t *twin) inScope(a netip.Addr, x, y *world.Service) bool {
 	had := func(s *world.Service) bool {
-		shown := s.Assigned
-		if s.IsCleared() {
-			shown = s.Given
-		}
-		return slices.Contains(shown, a) || slices.Contains(t.w.Granted[s.Key], a) || slices.Contains(t.ownBefore(s), a)
+		return slices.Contains(s.Assigned, a) || slices.Contains(t.w.Granted[s.Key], a) || slices.Contains(t.ownBefore(s), a)
 	}
+	cleared := func(s *world.Service) bool { return isCleared(s) && slices.Contains(s.Given, a) && !had(s) }
 	p := t.inPool(a)
-	return x.Key.Namespace == y.Key.Namespace || p != nil && p.SharedByCluster || had(x) && had(y)
+	return x.Key.Namespace == y.Key.Namespace || p != nil && p.SharedByCluster || had(x) && had(y) ||
+		cleared(x) && cleared(y)
 }
 
 func (t *twin) ownBefore(s *world.Service) []netip.Addr {

@@ -194,7 +194,8 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	}
 }
 
-// freed reports whether an address was removed from the status. Other Services may be waiting for it.
+// freed reports whether the status showed an address before that it does not show now. Other Services may be waiting
+// for it.
 func freed(was, is *world.Service) bool {
 	removed := func(before, now []netip.Addr) bool {
 		if slices.Equal(before, now) {
@@ -203,7 +204,7 @@ func freed(was, is *world.Service) bool {
 		has := world.AddrSet(now)
 		return slices.ContainsFunc(before, func(a netip.Addr) bool { return !has(a) })
 	}
-	return removed(was.Assigned, is.Assigned) || removed(was.HeldExternalIPs, is.HeldExternalIPs)
+	return removed(was.Shown(), is.Shown()) || removed(was.HeldExternalIPs, is.HeldExternalIPs)
 }
 
 // sameRequest reports whether two versions of a Service have the same spec, labels, annotations and UID. The update

@@ -14,7 +14,8 @@ import (
 )
 
 // addLeaving adds the addresses of Services that are no longer ours but still have our status, and returns the UIDs of
-// these Services.
+// these Services. The API server empties the ingress of a Service that is not of type LoadBalancer. The condition has
+// the addresses still: if the Service is ours again before the condition is removed, it has them, too.
 func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 	left := make(map[world.Key]types.UID, len(f.releasing))
 	w.Leaving, w.LeavingShared = map[netip.Addr]world.Key{}, map[world.Key][]netip.Addr{}
@@ -23,7 +24,7 @@ func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 	}
 	served := map[netip.Addr]bool{}
 	for _, s := range w.Services {
-		for _, a := range s.Assigned {
+		for _, a := range s.Shown() {
 			served[a] = true
 		}
 		for _, a := range s.HeldExternalIPs {
@@ -33,8 +34,11 @@ func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 	for _, key := range slices.SortedFunc(maps.Keys(f.releasing), world.Key.Compare) {
 		s := f.releasing[key]
 		left[key] = s.UID
-		given := convert.Given(s)
-		ours := slices.DeleteFunc(convert.Assigned(s), func(a netip.Addr) bool { return !slices.Contains(given, a) })
+		ours := convert.Given(s)
+		if len(s.Status.LoadBalancer.Ingress) > 0 {
+			shown := convert.Assigned(s)
+			ours = slices.DeleteFunc(ours, func(a netip.Addr) bool { return !slices.Contains(shown, a) })
+		}
 		for _, a := range slices.Concat(ours, convert.HeldExternalIPs(s)) {
 			if _, leaves := w.Leaving[a]; served[a] || leaves {
 				w.LeavingShared[key] = append(w.LeavingShared[key], a)

@@ -97,7 +97,8 @@ func (s *Service) IsCleared() bool {
 }
 
 // Shown returns the addresses that the Service has according to its status: those in status.loadBalancer.ingress or,
-// while another client has cleared these, those of its condition Allocated.
+// while another client has cleared these, those of its condition Allocated. No other Service gets them, although the
+// Service may have been granted others since: a write of its status may never succeed.
 func (s *Service) Shown() []netip.Addr {
 	if s.IsCleared() {
 		return s.Given

@@ -75,8 +75,8 @@ type Snapshot struct {
 	Announced map[netip.Addr]bool
 	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
-	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until those statuses are
-	// cleared. LeavingShared are those that the status of a served Service, or of one in Leaving, contains as well.
+	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until our conditions are
+	// removed there. LeavingShared are those that the status of a served Service, or of one in Leaving, contains as well.
 	Leaving       map[netip.Addr]Key
 	LeavingShared map[Key][]netip.Addr
 	// Unsettled are the addresses in statuses that earlier decisions wanted, as long as their writes may still arrive.
