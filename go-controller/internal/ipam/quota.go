@@ -16,10 +16,12 @@ type quotaUsage struct {
 	// address.
 	used     map[quotaKey]int
 	services map[addrInNamespace]int
-	// reserved are the claims to addresses that the status of the Service shows and that it gives up. untilWritten counts
-	// those of a namespace. To share the address with them only, or to take it back, costs as much as a free one.
+	// reserved are the claims to addresses that the status of the Service shows or may still show, and that it gives up.
+	// untilWritten counts those of a namespace. To share the address with them only, or to take it back, costs as much as
+	// a free one. unwritten counts those of a Service in a pool.
 	reserved     map[claim]bool
 	untilWritten map[addrInNamespace]int
+	unwritten    map[poolOfService]int
 	// listed are the addresses that a Service of a namespace has besides another one, through spec.externalIPs, or would
 	// have again after an edit, because its status still shows them.
 	listed map[addrInNamespace]bool
@@ -31,6 +33,12 @@ type quotaUsage struct {
 // quotaKey identifies the usage of a pool by a namespace.
 type quotaKey struct{ pool, namespace string }
 
+// poolOfService is a pool and the index in services of a Service with addresses of it.
+type poolOfService struct {
+	pool    *pool
+	service int
+}
+
 type addrInNamespace struct {
 	addr      netip.Addr
 	namespace string
@@ -38,7 +46,7 @@ type addrInNamespace struct {
 
 func newQuotaUsage() *quotaUsage {
 	return &quotaUsage{map[quotaKey]int{}, map[addrInNamespace]int{}, map[claim]bool{}, map[addrInNamespace]int{},
-		map[addrInNamespace]bool{}, map[quotaKey]int{}}
+		map[poolOfService]int{}, map[addrInNamespace]bool{}, map[quotaKey]int{}}
 }
 
 // usage returns how many addresses of a pool a namespace has, or has claimed.
@@ -87,19 +95,22 @@ func (q *quotaUsage) markListed(p *pool, a netip.Addr, namespace string) {
 	}
 }
 
-// reserve records that a Service of a namespace gives up an address that its status shows.
-func (q *quotaUsage) reserve(c claim, namespace string) {
+// reserve records that a Service of a namespace gives up an address that its status shows. p is nil for an address in
+// no pool.
+func (q *quotaUsage) reserve(p *pool, c claim, namespace string) {
 	q.reserved[c] = true
 	q.untilWritten[addrInNamespace{c.addr, namespace}]++
+	q.unwritten[poolOfService{p, c.service}]++
 }
 
 // keep undoes reserve, and reports whether that was called.
-func (q *quotaUsage) keep(c claim, namespace string) bool {
+func (q *quotaUsage) keep(p *pool, c claim, namespace string) bool {
 	if !q.reserved[c] {
 		return false
 	}
 	delete(q.reserved, c)
 	q.untilWritten[addrInNamespace{c.addr, namespace}]--
+	q.unwritten[poolOfService{p, c.service}]--
 	return true
 }
 
@@ -111,12 +122,14 @@ func (q *quotaUsage) staysIn(a netip.Addr, namespace string) bool {
 
 // withinQuota reports whether the quota allows a Service that had some addresses and gets others to take n more from
 // the pool. An address that replaces one of the same pool does not count, unless a Service of the namespace keeps that
-// one because spec.externalIPs lists it, or may still take it back.
+// one because spec.externalIPs lists it, or may still take it back. One that the namespace does not have yet counts as
+// long as the Service has other ones that its status shows or may still show: a tenant can write a Service whose status
+// is never stored, and request one address after the other.
 func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) bool {
 	if p.Quota == 0 {
 		return true
 	}
-	namespace := st.services[service].Key.Namespace
+	namespace, isNew := st.services[service].Key.Namespace, n > 0
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		before, after := *had.of(f), *gets.of(f)
 		if before == after {
@@ -129,8 +142,10 @@ func (st *state) withinQuota(p *pool, service int, had, gets perFamily, n int) b
 		if after.IsValid() && st.poolOf(after) == p && !st.quotaUsage.staysIn(after, namespace) {
 			n++
 		}
+		isNew = isNew || after.IsValid() && st.poolOf(after) == p &&
+			st.quotaUsage.services[addrInNamespace{after, namespace}] == 0
 	}
-	if n <= 0 {
+	if n <= 0 && (!isNew || st.quotaUsage.unwritten[poolOfService{p, service}] == 0) {
 		return true
 	}
 	if st.hasCounted(p, service) {

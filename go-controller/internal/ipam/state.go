@@ -113,9 +113,9 @@ func (st *state) countLeaving(a netip.Addr, namespace string) {
 // reserve takes an address that a Service gives up, as long as its status shows it.
 func (st *state) reserve(a netip.Addr, service int) {
 	st.take(a, service)
-	namespace := st.services[service].Key.Namespace
-	st.quotaUsage.reserve(claim{a, service}, namespace)
-	if p := st.poolOf(a); p != nil && p.ExternalIPs {
+	namespace, p := st.services[service].Key.Namespace, st.poolOf(a)
+	st.quotaUsage.reserve(p, claim{a, service}, namespace)
+	if p != nil && p.ExternalIPs {
 		st.externals[namespace]++
 	}
 }
@@ -126,11 +126,11 @@ func (st *state) keep(a netip.Addr, service int) {
 		st.take(a, service)
 		return
 	}
-	namespace := st.services[service].Key.Namespace
-	if kept := st.quotaUsage.keep(claim{a, service}, namespace); !kept {
+	namespace, p := st.services[service].Key.Namespace, st.poolOf(a)
+	if kept := st.quotaUsage.keep(p, claim{a, service}, namespace); !kept {
 		return
 	}
-	if p := st.poolOf(a); p != nil && p.ExternalIPs {
+	if p != nil && p.ExternalIPs {
 		st.externals[namespace]--
 	}
 }

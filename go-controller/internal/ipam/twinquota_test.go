@@ -62,10 +62,10 @@ func (t *twin) leavesBehind(namespace string) map[netip.Addr]bool {
 }
 
 // affords reports whether the quota allows a Service that had some addresses and gets others to take more from the
-// pool.
+// pool. What replaces an address is free, unless it is new to the namespace and the Service is giving up others.
 func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Family]netip.Addr, more int) bool {
 	neighbour := func(o *world.Service) bool { return o.Key.Namespace == s.Key.Namespace }
-	spent, leaving := t.spent(p, s.Key.Namespace), t.leavesBehind(s.Key.Namespace)
+	spent, leaving, isNew := t.spent(p, s.Key.Namespace), t.leavesBehind(s.Key.Namespace), more > 0
 	for _, f := range wants(s) {
 		listed := t.listedIn(had[f], s.Key.Namespace)
 		remains := func(o *world.Service) bool { return neighbour(o) && (o != s || listed) }
@@ -76,6 +76,14 @@ func (t *twin) affords(p *world.Pool, s *world.Service, had, gets map[world.Fami
 			!slices.ContainsFunc(t.keepers(gets[f]), neighbour) {
 			more++
 		}
+		if had[f] != gets[f] && t.inPool(gets[f]) == p && !leaving[gets[f]] &&
+			!slices.ContainsFunc(t.stay(gets[f]), neighbour) {
+			isNew = true
+		}
 	}
-	return p.Quota == 0 || more <= 0 || spent+more <= p.Quota
+	givesUp := false
+	for a, by := range t.reserved {
+		givesUp = givesUp || t.inPool(a) == p && slices.Contains(by, s)
+	}
+	return p.Quota == 0 || more <= 0 && (!isNew || !givesUp) || spent+more <= p.Quota
 }

@@ -253,7 +253,7 @@ func maxPause(err error) time.Duration {
 	switch {
 	case errors.IsForbidden(err):
 		return maxForbiddenPause
-	case errors.IsInvalid(err), errors.IsBadRequest(err), errors.IsRequestEntityTooLargeError(err):
+	case errors.IsInvalid(err), errors.IsBadRequest(err), IsTooLarge(err):
 		return maxRefusedPause
 	default:
 		return 0

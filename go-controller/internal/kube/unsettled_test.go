@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"io"
+	"net/http"
 	"net/netip"
 	"slices"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
@@ -50,6 +53,39 @@ func TestEarlierWritesWithoutAnswerCount(t *testing.T) {
 			t.Errorf("%v may appear after a write that succeeded, want none", may)
 		}
 	})
+}
+
+// The API server does not store a status with which the object would be too large: its address will not appear, however
+// often another one is requested. etcd's answer and that of its client have no reason of their own.
+func TestStatusThatIsTooLargeIsNotUnsettled(t *testing.T) {
+	internal := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+			Code: http.StatusInternalServerError, Message: message}}
+	}
+	for name, c := range map[string]struct {
+		err   error
+		stays bool
+	}{
+		"etcd": {err: internal("etcdserver: request is too large")},
+		"its client": {err: internal("rpc error: code = ResourceExhausted desc = trying to send message larger than max " +
+			"(2097153 vs. 2097152)")},
+		"the server":   {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728")},
+		"another one":  {err: internal("etcdserver: leader changed"), stays: true},
+		"a disconnect": {err: io.ErrUnexpectedEOF, stays: true},
+	} {
+		key := world.Key{Namespace: "shop", Name: "web"}
+		facts, _ := counted()
+		facts.setService(nil, serviceOf(corev1.ServiceTypeLoadBalancer))
+		w := NewServiceWriter(failing{err: c.err}, facts, &Events{}, func(string, error) {})
+		want := allocated("10.0.0.1")
+		want.UID = "1"
+		w.Set(map[world.Key]*status.Service{key: want})
+		w.write(t.Context(), job{key: key, address: true})
+		if stays := len(w.sent[key].addrs) > 0; stays != c.stays {
+			t.Errorf("%s: %v may appear", name, w.sent[key].addrs)
+		}
+		w.queue.ShutDown()
+	}
 }
 
 // A Service is recreated while a write of the former one has no answer, and the API server refuses that of the new one.

@@ -30,6 +30,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 )
 
 // pace is how long a Lease is valid and how often it is renewed.
@@ -225,7 +227,7 @@ func (r *Reporter) write(ctx context.Context) (time.Duration, error) {
 	for _, leaveOut := range []func(name string){
 		func(name string) { delete(annotations, name) }, func(name string) { annotations[name] = nil },
 	} {
-		if !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err) {
+		if !apierrors.IsInvalid(err) && !kube.IsTooLarge(err) {
 			break
 		}
 		klog.ErrorS(err, "The Lease has no room for the report, leaving out a part of it", "annotations", r.dispensable)

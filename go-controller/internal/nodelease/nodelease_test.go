@@ -5,6 +5,7 @@ package nodelease
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -206,6 +207,9 @@ func TestFaultsAreWrittenAlthoughConflictsDoNotFit(t *testing.T) {
 		kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}})
 		leases := kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace)
 		var room atomic.Int64 // of all annotations but those that are dispensable
+		var refusal atomic.Pointer[apierrors.StatusError]
+		refusal.Store(apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), "n1",
+			field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", limit)}))
 		kube.PrependReactor("patch", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			size := limit - int(room.Load())
 			var patch struct {
@@ -231,8 +235,7 @@ func TestFaultsAreWrittenAlthoughConflictsDoNotFit(t *testing.T) {
 			if size <= limit {
 				return false, nil, nil
 			}
-			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), "n1",
-				field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", limit)})
+			return true, nil, refusal.Load()
 		})
 		r, err := New(leases, kube.CoreV1().Nodes(), "n1", "test", nil)
 		if err != nil {
@@ -267,5 +270,10 @@ func TestFaultsAreWrittenAlthoughConflictsDoNotFit(t *testing.T) {
 		room.Store(limit)
 		<-time.After(urgent().renew)
 		expect("all fits again", "{}", 2000)
+		room.Store(100)
+		refusal.Store(&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError,
+			Message: "etcdserver: request is too large"}})
+		r.Report(v1alpha1.AnnotationFaults, down, true)
+		expect("etcd stores no larger object", down, 0)
 	})
 }

@@ -12,6 +12,7 @@
 //	cluster         lines "pods PREFIX", "services PREFIX", "internal PREFIX", "autoAssign PREFIX" (OpenShift's)
 //	                and "mode MODE [release]"
 //	granted         lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
+//	unsettled       lines "NAMESPACE/NAME ADDRESS...": in writes of the status that may still arrive
 //	shard-states    lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
 //	sessions        lines "NODE PEER up", "NODE PEER up without FAMILY" or "NODE PEER PROBLEM...": the state of a BGP
@@ -137,7 +138,10 @@ func read(archive *txtar.Archive) (*Case, error) {
 		case "cluster":
 			err = eachLine(f.Data, c.cluster)
 		case "granted":
-			err = eachLine(f.Data, c.granted)
+			err = eachAddrs(f.Data, c.World.Granted)
+		case "unsettled":
+			c.World.Unsettled = map[world.Key][]netip.Addr{}
+			err = eachAddrs(f.Data, c.World.Unsettled)
 		case "shard-states":
 			err = eachLine(f.Data, c.shardState)
 		case "bridges":
@@ -212,20 +216,23 @@ func (c *Case) cluster(words []string) error {
 	return nil
 }
 
-func (c *Case) granted(words []string) error {
-	namespace, name, ok := strings.Cut(words[0], "/")
-	if !ok {
-		return fmt.Errorf("%q is not NAMESPACE/NAME", words[0])
-	}
-	key := world.Key{Namespace: namespace, Name: name}
-	for _, word := range words[1:] {
-		a, err := netip.ParseAddr(word)
-		if err != nil {
-			return err
+// eachAddrs reads lines "NAMESPACE/NAME ADDRESS...".
+func eachAddrs(data []byte, into map[world.Key][]netip.Addr) error {
+	return eachLine(data, func(words []string) error {
+		namespace, name, ok := strings.Cut(words[0], "/")
+		if !ok {
+			return fmt.Errorf("%q is not NAMESPACE/NAME", words[0])
 		}
-		c.World.Granted[key] = append(c.World.Granted[key], a)
-	}
-	return nil
+		key := world.Key{Namespace: namespace, Name: name}
+		for _, word := range words[1:] {
+			a, err := netip.ParseAddr(word)
+			if err != nil {
+				return err
+			}
+			into[key] = append(into[key], a)
+		}
+		return nil
+	})
 }
 
 func (c *Case) conflict(words []string) error {

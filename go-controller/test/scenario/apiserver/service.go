@@ -4,11 +4,13 @@ package apiserver
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,7 +33,7 @@ func (a serviceAdmission) admit(s *Server, old, obj map[string]any, status bool)
 		}
 	}
 	if status && is.Namespace == s.faults.full {
-		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
+		return errTooLarge()
 	}
 	defaultService(&is)
 	var errs field.ErrorList
@@ -57,6 +59,13 @@ func (a serviceAdmission) admit(s *Server, old, obj map[string]any, status bool)
 	s.allocateClusterIPs(&was, &is)
 	s.allocateNodePorts(&was, &is)
 	return replace(obj, &is)
+}
+
+// errTooLarge is what an API server answers if etcd refuses an object because of its size: etcd's error as it is
+// (ErrorToAPIStatus in k8s.io/apiserver/pkg/endpoints/handlers/responsewriters).
+func errTooLarge() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+		Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}
 }
 
 // defaultService sets the defaults of an API server (pkg/apis/core/v1/defaults.go there).
