@@ -103,6 +103,7 @@ func (w *ServiceWriter) Set(want map[world.Key]*status.Service) {
 	})
 	maps.DeleteFunc(w.dampings, func(k world.Key, _ *damping) bool { return want[k] == nil })
 	maps.DeleteFunc(w.repairs, func(k world.Key, _ *repairs) bool { return want[k] == nil })
+	maps.DeleteFunc(w.sent, func(k world.Key, s sentAddrs) bool { return s.isObsolete(w.read(k)) })
 	w.mu.Unlock()
 	for key, s := range want {
 		w.enqueueIfChanged(key, before[key], s)

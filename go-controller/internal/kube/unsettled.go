@@ -35,12 +35,15 @@ func (s sentAddrs) with(next *corev1.Service) sentAddrs {
 	return out
 }
 
-// forgetSent forgets a write without an answer whose Service is gone: it will not be applied any more. have is the
-// present object of that name, or nil.
+// isObsolete reports whether the Service is gone, so that its writes will not be applied any more. have is the present
+// object of that name, or nil.
+func (s sentAddrs) isObsolete(have *corev1.Service) bool { return have == nil || have.UID != s.uid }
+
+// forgetSent forgets a write without an answer if it is obsolete.
 func (w *ServiceWriter) forgetSent(key world.Key, have *corev1.Service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if have == nil || have.UID != w.sent[key].uid {
+	if w.sent[key].isObsolete(have) {
 		delete(w.sent, key)
 	}
 }

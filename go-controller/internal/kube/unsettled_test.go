@@ -88,6 +88,38 @@ func TestStatusThatIsTooLargeIsNotUnsettled(t *testing.T) {
 	}
 }
 
+// A write of a Service has no answer, no status is desired for a moment, and the Service is deleted or recreated
+// meanwhile. The address will not appear, and those that wait for it are woken.
+func TestDeletedServiceLeavesNothingUnsettled(t *testing.T) {
+	for name, uid := range map[string]types.UID{"deleted": "", "recreated": "2"} {
+		key := world.Key{Namespace: "shop", Name: "web"}
+		facts, wakes := counted()
+		object := serviceOf(corev1.ServiceTypeLoadBalancer)
+		facts.setService(nil, object)
+		w := NewServiceWriter(failing{}, facts, &Events{}, func(string, error) {})
+		want := allocated("10.0.0.1")
+		want.UID = "1"
+		w.Set(map[world.Key]*status.Service{key: want})
+		w.write(t.Context(), job{key: key, address: true})
+		w.Set(map[world.Key]*status.Service{})
+		if len(w.Unsettled()[key]) != 1 {
+			t.Errorf("%s: %v may appear before, want one address", name, w.Unsettled())
+		}
+		var now *corev1.Service
+		if uid != "" {
+			now = object.DeepCopy()
+			now.UID = uid
+		}
+		facts.setService(object, now)
+		before := wakes.Load()
+		w.Set(map[world.Key]*status.Service{})
+		if may := w.Unsettled()[key]; len(may) > 0 || wakes.Load() == before {
+			t.Errorf("%s: %v may appear, %d wakes", name, may, wakes.Load()-before)
+		}
+		w.queue.ShutDown()
+	}
+}
+
 // A Service is recreated while a write of the former one has no answer, and the API server refuses that of the new one.
 // Neither can appear in the status of the new one.
 func TestRefusedWriteOfARecreatedServiceLeavesNothing(t *testing.T) {
