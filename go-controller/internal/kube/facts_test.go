@@ -239,7 +239,7 @@ func TestOwnWritesCauseNoWakeup(t *testing.T) {
 	}
 }
 
-// A label that comes or goes later counts for nothing: OVN-Kubernetes admits that of nobody, but each node may write it.
+// A label that comes or goes later counts for nothing: OVN-Kubernetes admits that of nobody, but any node may write it.
 func TestNamespaceWithPrimaryNetworkCausesWakeup(t *testing.T) {
 	f, wakes := counted()
 	namespace := func(labels ...string) *corev1.Namespace {

@@ -110,8 +110,8 @@ func (s *site) createOne(ctx context.Context, i int) (time.Duration, error) {
 	return 0, errors.Join(ctx.Err(), fmt.Errorf("the watch of %s ended", serviceName(i)))
 }
 
-// addressed reports whether the status of each Service has an address. When many are created at once, the first zone may
-// report after all plans are there, so that the controller writes no status for longer than Settle waits.
+// addressed reports whether the status of each Service has an address. When many are created at once, the first zone
+// may report after all plans are there, so that the controller writes no status for longer than Settle waits.
 func (s *site) addressed(ctx context.Context) (bool, error) {
 	list, err := s.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
