@@ -51,12 +51,16 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 		return
 	}
 	var is *nodeReport
-	if now != nil {
-		is = &nodeReport{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
-		is.expiry = time.AfterFunc(remaining(old, now), func() { f.expire(name, is) })
-	}
 	silent := f.expiredLeases[name]
 	delete(f.expiredLeases, name)
+	if now != nil {
+		is = &nodeReport{Report: convert.ReadReport(now), probes: now.Annotations[v1alpha1.AnnotationAddressProbes]}
+		if left := remaining(old, now); left > 0 {
+			is.expiry = time.AfterFunc(left, func() { f.expire(name, is) })
+		} else {
+			is, f.expiredLeases[name] = is.silent(), true
+		}
+	}
 	if was != nil && was.expiry != nil {
 		was.expiry.Stop()
 	}
@@ -68,7 +72,7 @@ func (f *Facts) setReport(old, now *coordinationv1.Lease) {
 	if is != nil {
 		f.reports[name] = is
 	}
-	relevant := !was.equal(is) || silent || f.catchesUp(name, was, is)
+	relevant := !was.equal(is) || silent != f.expiredLeases[name] || f.catchesUp(name, was, is)
 	if relevant {
 		f.changes.others = true
 	} else if is != nil && (appliedChanged(was, is) || !slices.Equal(was.Probed, is.Probed)) {

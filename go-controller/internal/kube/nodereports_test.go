@@ -182,6 +182,21 @@ func TestReportsOfZonesOutliveTheirLease(t *testing.T) {
 	})
 }
 
+// A report that expired before this process started never counts as current: the first decision would take a gateway
+// whose agent hangs for one that follows, and give its shard to another one while it goes on answering.
+func TestReportsThatExpiredBeforeAreSilentAtOnce(t *testing.T) {
+	f, _ := counted()
+	f.setNode(nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	l := leaseOf(t, convert.Report{Faults: noCarrier()})
+	l.Annotations[v1alpha1.AnnotationZone] = `{"claims": {"lan/0": "2026-01-01T00:00:00Z"}}`
+	l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
+	f.setReport(nil, l)
+	n := snapshot(f).Nodes[0]
+	if n.Agent == nil || !n.Agent.Silent || n.Guarded || len(n.Faults) > 0 || !f.expiredLeases["n1"] {
+		t.Errorf("agent %+v, guarded %t, faults %v, expired %v", n.Agent, n.Guarded, n.Faults, f.expiredLeases)
+	}
+}
+
 // Another client that writes the Lease of a dead guard, or a resync of the informer, does not make its report current.
 func TestExpiredReportsAreRevivedOnlyByHeartbeats(t *testing.T) {
 	for _, zone := range []string{"", `{"applied":7}`} {
