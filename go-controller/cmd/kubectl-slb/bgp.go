@@ -62,7 +62,8 @@ Examples:
 			}
 			now := time.Now()
 			report := bgpReport{Sessions: sessions(cluster, now), peers: len(cluster.Peers),
-				daemons: len(cluster.NodeStatuses), invalid: invalidPeers(cluster, now)}
+				daemons: len(cluster.NodeStatuses), invalid: invalidPeers(cluster, now),
+				ineffective: ineffective(cluster, now)}
 			if missing := requireRead(cluster, decisive()...); missing != nil {
 				fmt.Fprintf(c.App.ErrWriter, "note: routes are not known: %v\n", missing)
 			} else {
@@ -87,6 +88,8 @@ type bgpReport struct {
 	peers, daemons int
 	// invalid has a text for each BGPPeer that has no session because it is invalid.
 	invalid []string
+	// ineffective has a text for each BGPAdvertisement that has no effect.
+	ineffective []string
 }
 
 // nodeSession is a session and its node.
@@ -177,12 +180,29 @@ func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 func invalidPeers(cluster *objects.Objects, now time.Time) []string {
 	var list []string
 	for _, p := range cluster.Snapshot(now).Peers {
-		if at := slices.IndexFunc(p.Findings, func(f world.Finding) bool { return f.Fatal }); at >= 0 {
-			list = append(list, fmt.Sprintf("BGPPeer %s: %s: %s", p.Name, p.Findings[at].Reason, p.Findings[at].Message))
-		}
+		list = appendFatal(list, "BGPPeer "+p.Name, p.Findings)
 	}
 	printable.Clean(&list)
 	return list
+}
+
+// ineffective returns the first fatal finding of each BGPAdvertisement that has one.
+func ineffective(cluster *objects.Objects, now time.Time) []string {
+	var list []string
+	for _, a := range cluster.Snapshot(now).Advertisements {
+		list = appendFatal(list, "BGPAdvertisement "+a.Name, a.Findings)
+	}
+	printable.Clean(&list)
+	return list
+}
+
+// appendFatal appends the first fatal finding of an object.
+func appendFatal(list []string, object string, findings []world.Finding) []string {
+	at := slices.IndexFunc(findings, func(f world.Finding) bool { return f.Fatal })
+	if at < 0 {
+		return list
+	}
+	return append(list, fmt.Sprintf("%s: %s: %s", object, findings[at].Reason, findings[at].Message))
 }
 
 // frrSessions returns the sessions of FRR as frr-k8s reports them. Each prefix that FRR runs counts as advertised if
@@ -228,7 +248,7 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 		return
 	case len(r.Sessions) == 0 && len(r.invalid) > 0 && r.daemons > 0:
 		fmt.Fprintln(w, "No node reports a BGP session. kubectl slb status shows what to do.")
-		r.printInvalid(w, width)
+		printTexts(w, r.invalid, width)
 		return
 	case len(r.Sessions) == 0 && r.daemons > 0:
 		fmt.Fprintf(w, "No node reports a BGP session, although BGP daemons run on %s: does a BGPPeer select one of them "+
@@ -279,6 +299,11 @@ func (r *bgpReport) print(w io.Writer, now time.Time, wide bool, width int) {
 	switch {
 	case r.Routes == nil:
 		return
+	case len(r.Routes) == 0 && len(r.ineffective) > 0:
+		fmt.Fprintln(w, "No BGPAdvertisement with an effect selects an address of a Service: kubectl slb status shows "+
+			"what to do.")
+		printTexts(w, r.ineffective, width)
+		return
 	case len(r.Routes) == 0:
 		fmt.Fprintln(w, "No BGPAdvertisement selects an address of a Service: kubectl slb status shows their conditions.")
 		return
@@ -306,15 +331,15 @@ func (r *bgpReport) printProblems(w io.Writer, wide bool, width int) {
 		text := fmt.Sprintf("%s with %s: %s", few(nodes[a], wide), a.peer, a.problem)
 		fmt.Fprintf(w, "  %s\n", explain.Wrap(text, 2, width))
 	}
-	r.printInvalid(w, width)
+	printTexts(w, r.invalid, width)
 	if len(all)+len(r.invalid) > 0 {
 		fmt.Fprintln(w)
 	}
 }
 
-// printInvalid prints why BGPPeers without a session are invalid.
-func (r *bgpReport) printInvalid(w io.Writer, width int) {
-	for _, text := range r.invalid {
+// printTexts prints texts about objects, each on lines of its own.
+func printTexts(w io.Writer, texts []string, width int) {
+	for _, text := range texts {
 		fmt.Fprintf(w, "  %s\n", explain.Wrap(text, 2, width))
 	}
 }

@@ -95,6 +95,13 @@ No BGPAdvertisement selects an address of a Service: kubectl slb status shows th
 	if r.print(&out, now, false, 0); out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
+	out.Reset()
+	r.ineffective = []string{"BGPAdvertisement routed: NoNodes: spec.nodeSelectors: no node matches"}
+	const none = "No BGPAdvertisement with an effect selects an address of a Service: kubectl slb status shows " +
+		"what to do.\n  BGPAdvertisement routed: NoNodes: spec.nodeSelectors: no node matches\n"
+	if r.print(&out, now, false, 0); !strings.HasSuffix(out.String(), none) {
+		t.Errorf("printed\n%s\nwant at its end\n%s", out.String(), none)
+	}
 	out.Reset() // A router that has sent no AS number has none.
 	if r.print(&out, now, true, 0); !strings.Contains(out.String(), "REPORTED  ASN  LOCAL ADDRESS  ROUTER ID\n") ||
 		!strings.Contains(out.String(), "-         -    -              -\n") {

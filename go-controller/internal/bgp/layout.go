@@ -27,6 +27,8 @@ type Layout struct {
 	peers   []*world.Peer
 	invalid []*world.Peer
 	ads     []*world.Advertisement
+	// ineffective are the advertisements with fatal findings, also sorted by age.
+	ineffective []*world.Advertisement
 	// byPool contains the advertisements that select a pool, also sorted by age.
 	byPool map[string][]*world.Advertisement
 	// rank is the index of each advertisement in ads.
@@ -79,6 +81,9 @@ func NewLayout(w *world.Snapshot, a *ipam.Allocation, home Home) *Layout {
 	l.peers = slices.DeleteFunc(l.peers, func(p *world.Peer) bool { return world.Fatal(p.Findings) })
 	l.ads = slices.SortedFunc(slices.Values(w.Advertisements), func(a, b *world.Advertisement) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	l.ineffective = slices.DeleteFunc(slices.Clone(l.ads), func(ad *world.Advertisement) bool {
+		return !world.Fatal(ad.Findings)
 	})
 	l.ads = slices.DeleteFunc(l.ads, func(ad *world.Advertisement) bool { return world.Fatal(ad.Findings) })
 	for i, ad := range l.ads {
@@ -168,6 +173,46 @@ func (l *Layout) TakesPool(pool string) bool {
 
 // SelectsPool reports whether an advertisement selects the addresses of a pool.
 func (l *Layout) SelectsPool(pool string) bool { return len(l.byPool[pool]) > 0 }
+
+// Ineffective is a BGPAdvertisement that advertises nothing because of a fatal finding, the first of which it has.
+type Ineffective struct {
+	Name    string
+	Finding world.Finding
+}
+
+// Which returns that the advertisement selects what was named before, and why it has no effect.
+func (i *Ineffective) Which() string {
+	return "BGPAdvertisement " + i.Name + ", which selects it, has no effect: " + i.Finding.Message
+}
+
+// IneffectiveOn returns the oldest advertisement that selects a pool and has no effect; nil if there is none, or if
+// another one has an effect.
+func (l *Layout) IneffectiveOn(pool string) *Ineffective {
+	if l.SelectsPool(pool) {
+		return nil
+	}
+	return l.firstIneffective(pool, func(*world.Advertisement) bool { return true })
+}
+
+// IneffectiveFor is IneffectiveOn for an address of a Service.
+func (l *Layout) IneffectiveFor(s *world.Service, a netip.Addr) *Ineffective {
+	if s.OtherProxy() || len(l.selecting(s, a)) > 0 {
+		return nil
+	}
+	return l.firstIneffective(l.allocation.PoolOf(a), func(ad *world.Advertisement) bool {
+		return world.Selects(ad.Services, s.Labels)
+	})
+}
+
+func (l *Layout) firstIneffective(pool string, selects func(*world.Advertisement) bool) *Ineffective {
+	for _, ad := range l.ineffective {
+		if has := slices.Contains(ad.Pools, pool) || ad.EveryPool && pool == ""; has && selects(ad) {
+			at := slices.IndexFunc(ad.Findings, func(f world.Finding) bool { return f.Fatal })
+			return &Ineffective{ad.Name, ad.Findings[at]}
+		}
+	}
+	return nil
+}
 
 // prefixes yields the prefixes in which an advertisement announces an address of a Service. One with policy Local is
 // announced alone as well as in an aggregate: nodes without endpoints of it announce the aggregate because of other

@@ -100,6 +100,12 @@ func (sv *Survey) Takes(s *world.Service, a netip.Addr) bool {
 	return len(sv.layout.selecting(s, a)) > 0
 }
 
+// Ineffective returns an advertisement that selects an address of a Service and has no effect; nil if there is none, or
+// if another one has an effect.
+func (sv *Survey) Ineffective(s *world.Service, a netip.Addr) *Ineffective {
+	return sv.layout.IneffectiveFor(s, a)
+}
+
 // Receives reports whether an advertisement that selects an address of a Service applies to a peer.
 func (sv *Survey) Receives(s *world.Service, a netip.Addr, peer string) bool {
 	return slices.ContainsFunc(sv.layout.selecting(s, a), func(ad *world.Advertisement) bool {

@@ -32,6 +32,10 @@ const (
 func (p *path) addBGP() {
 	survey, used := p.survey, false
 	for _, a := range p.asked() {
+		if ad := survey.Ineffective(p.service, a); ad != nil {
+			used = true
+			p.addIneffective(a, ad)
+		}
 		if !survey.Takes(p.service, a) {
 			continue
 		}
@@ -51,6 +55,18 @@ func (p *path) addBGP() {
 	if !used {
 		p.add(Link{Name: LinkBGP, State: Unused, Message: "no BGPAdvertisement selects " + p.subject()})
 	}
+}
+
+// addIneffective adds the advertisement that selects an address and has no effect.
+func (p *path) addIneffective(a netip.Addr, ad *bgp.Ineffective) {
+	link := Link{Name: LinkBGP, Object: ad.Name, State: Broken, Reason: ad.Finding.Reason,
+		Message: fmt.Sprintf("%s: BGPAdvertisement %s selects it, but has no effect: %s", a, ad.Name, ad.Finding.Message),
+		Command: p.mendObject("BGPAdvertisement", ad.Name,
+			&metav1.Condition{Reason: ad.Finding.Reason, Message: ad.Finding.Message})}
+	if slices.Contains(p.byDomain, a) {
+		link.State = Warning
+	}
+	p.add(link)
 }
 
 // addUnreadBGP adds what the condition of the Service reports about BGP, which decides about the path only if no

@@ -156,6 +156,13 @@ func (p *path) mendObject(kind, name string, c *metav1.Condition) string {
 					"--from-literal=username= --from-literal=password=PASSWORD", namespace, secret)
 			}
 		}
+	case v1alpha1.ReasonPeerNotFound:
+		return printable.Command("kubectl edit "+resource+" %s   # spec.peers; existing: %s", name, names(p.objects.Peers))
+	case v1alpha1.ReasonNoNodes:
+		if kind == "BGPAdvertisement" {
+			return printable.Command("kubectl edit "+resource+" %s   # spec.nodeSelectors; kubectl get nodes --show-labels",
+				name)
+		}
 	case v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNoPools:
 		return printable.Command("kubectl edit "+resource+" %s   # the pools that it selects, or create them; existing: %s",
 			name, p.existingPools())

@@ -71,6 +71,11 @@ func (p *path) addDomain(a netip.Addr) {
 		return
 	}
 	if reason == v1alpha1.ReasonNoDomain || reason == v1alpha1.ReasonServiceNotSelected {
+		if ad := p.survey.Ineffective(p.service, a); ad != nil { // addBGP says why.
+			p.add(Link{Name: LinkDomain, Object: shard.Domain, State: Unused,
+				Message: message + "; BGPAdvertisement " + ad.Name + " selects it"})
+			return
+		}
 		message += ", and no BGPAdvertisement selects it"
 	}
 	p.broken(LinkDomain, shard.Domain, reason, message, command)

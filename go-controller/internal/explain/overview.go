@@ -273,7 +273,9 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 				f = Finding{State: Unknown, Object: f.Object, Reason: ReasonNotProcessed,
 					Message: "the condition is older than the L2Domain or BGPAdvertisement of the pool"}
 			}
-			return f, f.Reason != v1alpha1.ReasonNoGateway // The finding of the L2Domain says so.
+			// The finding of the L2Domain says so, or that of the BGPAdvertisement.
+			return f, f.Reason != v1alpha1.ReasonNoGateway &&
+				(f.Reason != v1alpha1.ReasonNoDomain || !v.ineffectiveOn(p.Name))
 		})
 	v.out.Pools = append(v.out.Pools, is)
 }

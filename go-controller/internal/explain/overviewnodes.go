@@ -121,12 +121,19 @@ func (v *overview) announces(id world.ShardID) bool {
 	})
 }
 
-// announcesPool reports whether an L2Domain has a pool, or a BGPAdvertisement selects it.
+// announcesPool reports whether an L2Domain has a pool, or a BGPAdvertisement that has an effect selects it.
 func (v *overview) announcesPool(pool string) bool {
 	return slices.ContainsFunc(v.world.Domains, func(d *world.Domain) bool { return slices.Contains(d.Pools, pool) }) ||
 		slices.ContainsFunc(v.world.Advertisements, func(a *world.Advertisement) bool {
-			return a.EveryPool || slices.Contains(a.Pools, pool)
+			return !world.Fatal(a.Findings) && (a.EveryPool || slices.Contains(a.Pools, pool))
 		})
+}
+
+// ineffectiveOn reports whether a BGPAdvertisement that selects a pool has no effect.
+func (v *overview) ineffectiveOn(pool string) bool {
+	return slices.ContainsFunc(v.world.Advertisements, func(a *world.Advertisement) bool {
+		return world.Fatal(a.Findings) && slices.Contains(a.Pools, pool)
+	})
 }
 
 // ifDead is when connections to a silent node fail.

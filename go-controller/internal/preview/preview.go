@@ -267,8 +267,11 @@ func problems(d *decision) []string {
 			list = append(list, "IPAddressPool "+p.Name+": "+use.ClaimMessage)
 		}
 		if why, _ := d.Layout.Idle(p.Name); why == place.ReasonNoDomain && !d.BGP.TakesPool(p.Name) {
-			list = append(list, "IPAddressPool "+p.Name+": its addresses are not announced: no L2Domain and no "+
-				"BGPAdvertisement has it")
+			why := "no L2Domain and no BGPAdvertisement has it"
+			if ad := d.BGP.IneffectiveOn(p.Name); ad != nil { // Its own problem is below.
+				why = "no L2Domain has it, and BGPAdvertisement " + ad.Name + " has no effect"
+			}
+			list = append(list, "IPAddressPool "+p.Name+": its addresses are not announced: "+why)
 		}
 		if outside, _ := d.Layout.OutsideSubnets(p); outside != "" && !d.BGP.TakesPool(p.Name) {
 			list = append(list, "IPAddressPool "+p.Name+": "+outside)

@@ -31,7 +31,7 @@ type announcement struct {
 	byNode bool
 	// why is the reason why no L2Domain announces the address, and whyNoRoute the one why BGP does not advertise it.
 	why, whyNoRoute string
-	// unselected means that neither an L2Domain nor a BGPAdvertisement selects the address.
+	// unselected means that neither an L2Domain nor a BGPAdvertisement that has an effect selects the address.
 	unselected bool
 	// routed means that only BGP could announce the address, and awaitsEndpoint that BGP advertises it as soon as an
 	// endpoint takes connections.
@@ -87,7 +87,7 @@ func (a *announcement) lostSince(before *announcement) string {
 // An administrator may have meant it for both, as the condition Announced says.
 func (a *announcement) whyNeither() string {
 	if a.unselected {
-		return a.why + ", and " + withoutAdvertisement
+		return a.why + ", and " + a.whyNoRoute
 	}
 	return a.why
 }
@@ -117,7 +117,7 @@ func (d *decision) announcements(s *world.Service) map[netip.Addr]*announcement 
 		if len(a.nodes) == 0 {
 			a.whyNoRoute = d.whyNoRoute(s, p.Addr)
 			a.awaitsEndpoint = a.whyNoRoute == withoutEndpoint
-			a.unselected = a.whyNoRoute == withoutAdvertisement &&
+			a.unselected = !d.survey.Takes(s, p.Addr) && d.BGP.Off() == "" && !s.OtherProxy() &&
 				(p.Reason == place.ReasonNoDomain || p.Reason == place.ReasonServiceNotSelected)
 		}
 		a.routed = p.OutsideLayer2() && d.survey.Takes(s, p.Addr)
@@ -140,6 +140,9 @@ func (d *decision) whyNoRoute(s *world.Service, a netip.Addr) string {
 	case d.BGP.Off() != "":
 		return d.BGP.Off()
 	case !d.survey.Takes(s, a):
+		if ad := d.survey.Ineffective(s, a); ad != nil {
+			return ad.Which()
+		}
 		return withoutAdvertisement
 	case len(d.World.Peers) == 0:
 		return "there is no BGPPeer"

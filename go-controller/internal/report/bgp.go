@@ -104,6 +104,18 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	return advertisementState{reason, text}
 }
 
+// notSelected returns that no advertisement advertises the addresses of a pool, empty if one selects them.
+func (v *Builder) notSelected(pool string) string {
+	ad := v.BGP.IneffectiveOn(pool)
+	switch {
+	case v.BGP.SelectsPool(pool):
+		return ""
+	case ad != nil:
+		return ", and " + ad.Which()
+	}
+	return ", and no BGPAdvertisement selects it"
+}
+
 // named formats up to maxNamed names, prefixed with the kind that they name.
 func named(what string, names []string) string {
 	switch {

@@ -100,6 +100,19 @@ func TestServiceStatusWithBGP(t *testing.T) {
 			w.Domains[0].Anchors = map[int][]netip.Addr{0: {netip.MustParseAddr("10.50.0.100")}}
 		}, status.Verdict{Status: yes, Reason: v1alpha1.ReasonAnnounced,
 			Message: "address 10.50.0.100: not advertised over BGP: it is itself the next hop of its shard"}},
+		"advertisement without nodes": {func(w *world.Snapshot) {
+			w.Domains = nil
+			w.Advertisements[0].Nodes = nil
+			w.Advertisements[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonNoNodes, Fatal: true,
+				Message: "spec.nodeSelectors: no node matches"}}
+		}, status.Verdict{Status: no, Reason: v1alpha1.ReasonNoNodes,
+			Message: `10.50.0.100: no L2Domain has pool "lan", and BGPAdvertisement all, which selects it, has no effect: ` +
+				"spec.nodeSelectors: no node matches"}},
+		"advertisement without effect, of other Services": {func(w *world.Snapshot) {
+			w.Domains = nil
+			w.Advertisements[0].Services = []world.Selector{{{Key: "app", Values: []string{"other"}}}}
+			w.Advertisements[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonNoNodes, Fatal: true}}
+		}, status.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: "and no BGPAdvertisement selects it"}},
 		"not taken": {func(w *world.Snapshot) { w.Domains, w.Advertisements[0].Pools = nil, nil },
 			status.Verdict{Status: no, Reason: v1alpha1.ReasonNoDomain, Message: `no L2Domain has pool "lan"`}},
 	} {
@@ -131,6 +144,21 @@ func TestBGPAloneNeedsNoDataplane(t *testing.T) {
 	}
 	if way := v.announcedFor(w.Pools[0]); way.Status != metav1.ConditionTrue {
 		t.Errorf("the pool's way is %+v", way)
+	}
+}
+
+// The condition of a pool names the advertisement that selects it and has no effect.
+func TestPoolNamesAdvertisementWithoutEffect(t *testing.T) {
+	w := withBGP()
+	w.Domains = nil
+	w.Advertisements[0].Findings = []world.Finding{{Reason: v1alpha1.ReasonPeerNotFound, Fatal: true,
+		Message: "spec.peers: tro: no such BGPPeer"}}
+	var m decide.State
+	v := NewBuilder(m.Decide(w), Observed{Synced: true})
+	const want = `addresses of the pool are not announced: no L2Domain has pool "lan", and BGPAdvertisement all, which ` +
+		"selects it, has no effect: spec.peers: tro: no such BGPPeer"
+	if got := v.announcedFor(w.Pools[0]); got.Reason != v1alpha1.ReasonNoDomain || got.Message != want {
+		t.Errorf("the verdict is %+v, want the message %q", got, want)
 	}
 }
 

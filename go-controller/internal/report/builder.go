@@ -186,6 +186,9 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 				return notAnnounced(t.reason, "address %s: %s", placement.Addr, t.text)
 			}
 		case placement.Reason == place.ReasonNoDomain, placement.Reason == place.ReasonServiceNotSelected:
+			if ad := v.survey.Ineffective(s, placement.Addr); ad != nil {
+				return notAnnounced(ad.Finding.Reason, "%s: %s, and %s", placement.Addr, placement.Message, ad.Which())
+			}
 			return notAnnounced(string(placement.Reason), "%s: %s, and no BGPAdvertisement selects it", placement.Addr,
 				placement.Message)
 		default:
@@ -365,8 +368,8 @@ func (v *Builder) announcedFor(p *world.Pool) status.Verdict {
 		return status.Verdict{Status: metav1.ConditionUnknown}
 	case reason != "":
 		message = "addresses of the pool are not announced: " + message
-		if reason == place.ReasonNoDomain && !v.BGP.SelectsPool(p.Name) {
-			message += ", and no BGPAdvertisement selects it"
+		if reason == place.ReasonNoDomain {
+			message += v.notSelected(p.Name)
 		}
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: string(reason), Message: message}
 	case !v.BGP.TakesPool(p.Name):
