@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -117,6 +118,11 @@ func (p *path) ownPods(node string) string {
 		command += printable.Command(" --field-selector spec.nodeName=%s", node)
 	}
 	return command
+}
+
+// controllerPods returns the command that shows the Pods of the controller that has a Lease.
+func controllerPods(l *coordinationv1.Lease) string {
+	return printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", l.Namespace)
 }
 
 // mendObject returns the command against what a condition of an object of ours reports.

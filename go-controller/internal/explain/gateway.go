@@ -103,14 +103,18 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 	case fault.Message != "":
 		link.State, link.Reason = Broken, v1alpha1.ExcludedFaulty
 		link.Message = fmt.Sprintf("node %s, the active gateway of %s: %s", s.Active, a, fault.Message)
-		if !slices.ContainsFunc(s.Gateways, func(name string) bool {
+		link.Command = p.mendFault(s.Active, fault)
+		switch {
+		case !slices.ContainsFunc(s.Gateways, func(name string) bool {
 			return p.fault(name, d.Spec.PhysicalNetwork).Message == ""
-		}) {
+		}):
 			link.Message += "; every gateway of the shard has a fault: " + joined(s.Gateways)
-		} else {
+		case ControllerSilent(p.objects, p.Now) != "": // OVN itself does not detect what guards report.
+			link.Message += "; its shards do not move to another gateway while no controller runs"
+			link.Command = controllerPods(p.objects.Leader) + "   # start it; or mend the fault: " + link.Command
+		default:
 			link.Message += "; its shards are about to move to another gateway"
 		}
-		link.Command = p.mendFault(s.Active, fault)
 	case p.unreachable(s.Active, s.Gateways...):
 		// OVN keeps the claim of a dead gateway until another one takes the shard over.
 		link.State, link.Reason = Unknown, v1alpha1.ReasonNodeSilent

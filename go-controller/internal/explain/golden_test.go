@@ -59,6 +59,8 @@ type scenario struct {
 	leader string
 	// denied are resources that the user must not read.
 	denied []string
+	// later are objects that replace others after the last pass of the controller.
+	later []byte
 	// refused is the dataplane's error about each Service.
 	refused error
 }
@@ -76,6 +78,7 @@ type scenario struct {
 //	from            the address of a client
 //	probes          what the user's machine observed: lines "ADDRESS:PORT [REASON MESSAGE]"
 //	leader          when the controller has renewed its Lease (RFC 3339), released, or none
+//	later.yaml      objects that the controller has not seen, as manifests.yaml
 //	unread          resources that the user must not read
 //	want            the explanation
 func TestGolden(t *testing.T) {
@@ -112,6 +115,9 @@ func run(base []byte, archive *txtar.Archive) (*scenario, error) {
 	for range passes {
 		s.pass()
 		s.question.Now = s.question.Now.Add(2 * time.Second)
+	}
+	if _, err := s.Set(s.later); err != nil {
+		return nil, err
 	}
 	if err := s.lead(); err != nil {
 		return nil, err
@@ -167,6 +173,8 @@ func read(base []byte, archive *txtar.Archive) (*scenario, error) {
 			}
 		case "leader":
 			s.leader = lines[0]
+		case "later.yaml":
+			s.later = f.Data
 		case "unread":
 			s.denied = lines
 		case "want":

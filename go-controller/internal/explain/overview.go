@@ -322,7 +322,7 @@ func (v *overview) addLeader() {
 		l := v.objects.Leader
 		v.out.Findings = append(v.out.Findings, Finding{State: Unknown, Object: LeaseName(l),
 			Reason: ReasonControllerSilent, Message: silent,
-			Command: printable.Command("kubectl -n %s get pods -o wide -l app.kubernetes.io/name=ovnkube-slb", l.Namespace)})
+			Command: controllerPods(l)})
 	}
 }
 
