@@ -45,9 +45,9 @@ func (p *path) addDomain(a netip.Addr) {
 		message = fmt.Sprintf("address %s is in none of the subnets of the L2Domain, so no host on the segment asks for "+
 			"it", a)
 		command = printable.Command("kubectl edit l2domain %s   # spec.subnets", d.Name)
-		if pool != "" {
-			command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s   # spec.addresses; or spec.subnets of "+
-				"L2Domain %s, if the segment has a subnet with %s", pool, d.Name, a)
+		if pool != "" { // An edit of the pool changes no address that a Service has.
+			command += printable.Command(", if the segment has a subnet with %s; if not, correct spec.addresses of "+
+				"IPAddressPool %s and give the Service another address", a, pool)
 		}
 	default:
 		if c := p.verdictOn(a, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDomainNotReady); c != nil {
