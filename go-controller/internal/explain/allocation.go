@@ -134,11 +134,7 @@ func (p *path) addPool() bool {
 			`--type=merge -p '{"spec":{"disabled":false}}'`, pool)
 	case v1alpha1.ReasonPoolExhausted, v1alpha1.ReasonFamilyUnavailable:
 		pool = p.servingPool()
-		command = printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
-			`--type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`, pool)
-		if p.isExternal(pool) {
-			command = printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
-		}
+		command = p.addRange(pool)
 	case v1alpha1.ReasonClaimPending, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonClaimUnusable:
 		pool, command = p.servingPool(), p.mendClaims(reason)
 	case v1alpha1.ReasonDisabledByMode:
@@ -193,6 +189,24 @@ func (p *path) noPool() (reason, message, command string) {
 		command = p.kubectl("annotate service %s "+v1alpha1.AnnotationAddressPool+"=%s", p.object.Name, first)
 	}
 	return reason, strings.Join(whys, "; "), command
+}
+
+// addRange returns the command that adds addresses to a pool.
+func (p *path) addRange(pool string) string {
+	if p.isExternal(pool) {
+		return printable.Command("kubectl edit ipaddresspools.slb.k8s.ovn.org %s", pool)
+	}
+	return printable.Command("kubectl patch ipaddresspools.slb.k8s.ovn.org %s "+
+		`--type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`, pool)
+}
+
+// lacksFamily reports whether a pool has no free address of the family of which the Service has none.
+func (p *path) lacksFamily(name string) bool {
+	pool := objects.Named(p.objects.Pools, name)
+	if slices.ContainsFunc(p.addrs(), netip.Addr.Is4) {
+		return pool != nil && pool.Status.AvailableIPv6 == 0
+	}
+	return pool != nil && pool.Status.AvailableIPv4 == 0
 }
 
 // servingPool returns the name of the pool that a message about pools is about: the requested one, or the first that
@@ -304,6 +318,10 @@ func (p *path) addAddress() bool {
 			link.Command = p.removeFromHost()
 		case v1alpha1.ReasonNotAdmitted:
 			link.Command = p.serveListed()
+		case v1alpha1.ReasonPartlyAllocated:
+			if pool := p.servingPool(); p.lacksFamily(pool) {
+				link.Command = p.addRange(pool)
+			}
 		}
 		if slices.ContainsFunc(p.pools(), p.isExternal) {
 			link.Command = p.mendClaims(p.allocated.Reason)
