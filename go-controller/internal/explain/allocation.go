@@ -315,6 +315,7 @@ func (p *path) addAddress() bool {
 		case v1alpha1.ReasonAddressInUse:
 			link.Command = p.holder(p.allocated.Message)
 		case v1alpha1.ReasonAddressConflict: // announced all the same, or see below
+			link.Message += "; the report stays for up to three minutes after the host has gone"
 			link.Command = p.removeFromHost()
 		case v1alpha1.ReasonNotAdmitted:
 			link.Command = p.serveListed()
