@@ -110,11 +110,13 @@ type ovnObserver struct {
 	OVNDataplane
 	shardStates map[world.ShardID]world.ShardState
 	bridges     map[string]world.Bridges
+	announced   map[netip.Addr]bool
 }
 
-// Observe adds the state of each shard and the bridges of each node. While the connection is down, it keeps the order
-// of gateways and the bridges that were observed last. Otherwise every gateway would be selected again. The active
-// gateway of a shard is unknown during that time.
+// Observe adds the state of each shard, the bridges of each node and the announced addresses. While the connection is
+// down, it keeps the order of gateways, the bridges and the addresses that were observed last. Otherwise every gateway
+// would be selected again, and what is announced although its namespace has a label that came later would be withdrawn.
+// The active gateway of a shard is unknown during that time.
 func (o *ovnObserver) Observe(w *world.Snapshot) {
 	if seen, _ := o.ShardStates(); seen != nil {
 		o.shardStates = seen
@@ -130,7 +132,10 @@ func (o *ovnObserver) Observe(w *world.Snapshot) {
 		o.bridges = seen
 	}
 	w.Bridges = o.bridges
-	w.Announced = o.Announced(w.ServicesToVerify())
+	if seen := o.Announced(w.ServicesToVerify()); seen != nil {
+		o.announced = seen
+	}
+	w.Announced = o.announced
 	w.Misplaced = o.Misplaced()
 }
 
