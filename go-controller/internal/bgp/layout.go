@@ -188,7 +188,7 @@ func (i *Ineffective) Which() string {
 // IneffectiveOn returns the oldest advertisement that selects a pool and has no effect; nil if there is none, or if
 // another one has an effect.
 func (l *Layout) IneffectiveOn(pool string) *Ineffective {
-	if l.SelectsPool(pool) {
+	if l.SelectsPool(pool) || l.Off() != "" {
 		return nil
 	}
 	return l.firstIneffective(pool, func(*world.Advertisement) bool { return true })
@@ -196,7 +196,7 @@ func (l *Layout) IneffectiveOn(pool string) *Ineffective {
 
 // IneffectiveFor is IneffectiveOn for an address of a Service.
 func (l *Layout) IneffectiveFor(s *world.Service, a netip.Addr) *Ineffective {
-	if s.OtherProxy() || len(l.selecting(s, a)) > 0 {
+	if s.OtherProxy() || l.Off() != "" || len(l.selecting(s, a)) > 0 {
 		return nil
 	}
 	return l.firstIneffective(l.allocation.PoolOf(a), func(ad *world.Advertisement) bool {

@@ -143,3 +143,15 @@ func TestNodesOfEndpointsAreKeptAcrossDecisions(t *testing.T) {
 		t.Errorf("without the Node: %s", got)
 	}
 }
+
+// While BGP is off, no edit of an advertisement without effect helps, and none is named.
+func TestNoIneffectiveAdvertisementWhileBGPIsOff(t *testing.T) {
+	w := &world.Snapshot{Advertisements: []*world.Advertisement{{Name: "routed", Pools: []string{"public"},
+		Findings: []world.Finding{{Reason: "NoNodes", Fatal: true}}}}}
+	for _, mode := range world.Modes() {
+		w.Cluster.ModeSetting.Mode = mode
+		if ad := compute(w).IneffectiveOn("public"); (ad != nil) != mode.BGP() {
+			t.Errorf("mode %v: %+v is named", mode, ad)
+		}
+	}
+}
