@@ -108,7 +108,7 @@ func (p *announcedProber) run(ctx context.Context) {
 
 // readAnnounced reads the announced addresses until ctx ends.
 func (p *announcedProber) readAnnounced(ctx context.Context) {
-	wait, read := time.NewTimer(0), time.Now()
+	wait, read, tried := time.NewTimer(0), time.Now(), time.Time{}
 	defer wait.Stop()
 	for {
 		select {
@@ -116,14 +116,14 @@ func (p *announcedProber) readAnnounced(ctx context.Context) {
 			return
 		case <-wait.C:
 		case <-p.relist:
-			wait.Reset(time.Until(read.Add(listRetry)))
+			wait.Reset(time.Until(tried.Add(listRetry)))
 			continue
 		}
-		at := time.Now()
+		tried = time.Now()
 		addrs, err := p.list(ctx)
 		switch {
 		case err == nil:
-			read = at
+			read = tried
 		case time.Since(read) < maxUnlisted:
 			klog.V(2).InfoS("Failed to read the announced addresses", "err", err)
 			wait.Reset(listRetry)
@@ -132,7 +132,7 @@ func (p *announcedProber) readAnnounced(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case p.lists <- announcedList{addrs, at}:
+		case p.lists <- announcedList{addrs, tried}:
 			wait.Reset(listInterval)
 		}
 	}

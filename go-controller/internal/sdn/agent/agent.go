@@ -242,7 +242,7 @@ func (a *Agent) step(ctx context.Context, renew bool) (applied bool) {
 	if returned {
 		a.readNode(ctx)
 	}
-	a.reconcile.apply(renew)
+	a.reconcile.apply(renew || a.reconcile.outdated) // reading the Node may take as long as addresses live
 	a.stepped = time.Now()
 	a.metrics.wanted.Set(float64(len(a.reconcile.want)))
 	a.metrics.held.Set(float64(a.reconcile.count()))
