@@ -158,6 +158,10 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
 			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: "0",
 		}, sessionDown},
+		"Services without a session because one goes up and down": {map[string]string{
+			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
+			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: strings.Repeat("0 1 ", 10) + "0",
+		}, notAnnounced("9", "NoSession")},
 		"Services of silent nodes that are no agents of layer 2": {map[string]string{
 			`ovnkube_slb_announced_services{announced="Unknown",reason="NodeSilent"}`: "9", "ovnkube_slb_silent_agents": "0",
 		}, notAnnounced("9", "NodeSilent")},

@@ -348,7 +348,7 @@ func age(t *metav1.Time, now time.Time) string {
 	if t == nil {
 		return "-"
 	}
-	return duration.HumanDuration(now.Sub(t.Time))
+	return duration.HumanDuration(max(now.Sub(t.Time), 0)) // The clocks may differ.
 }
 
 // few joins names, only the first ones unless all are wanted.

@@ -200,9 +200,12 @@ func (p *path) addRange(pool string) string {
 		`--type=json -p '[{"op":"add","path":"/spec/addresses/-","value":"RANGE"}]'`, pool)
 }
 
-// lacksFamily reports whether a pool has no free address of the family of which the Service has none.
+// lacksFamily reports whether a pool that gives addresses has none free of the family of which the Service has none.
 func (p *path) lacksFamily(name string) bool {
 	pool := objects.Named(p.objects.Pools, name)
+	if pool != nil && pool.Spec.Disabled {
+		return false
+	}
 	if slices.ContainsFunc(p.addrs(), netip.Addr.Is4) {
 		return pool != nil && pool.Status.AvailableIPv6 == 0
 	}

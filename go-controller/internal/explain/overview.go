@@ -275,7 +275,7 @@ func (v *overview) addPool(p *v1alpha1.IPAddressPool) {
 			}
 			// The finding of the L2Domain says so, or that of the BGPAdvertisement.
 			return f, f.Reason != v1alpha1.ReasonNoGateway &&
-				(f.Reason != v1alpha1.ReasonNoDomain || !v.ineffectiveOn(p.Name))
+				(f.Reason != v1alpha1.ReasonNoDomain || v.bgp.IneffectiveOn(p.Name) == nil)
 		})
 	v.out.Pools = append(v.out.Pools, is)
 }

@@ -106,7 +106,7 @@ func (p *path) silentSince(node string) string {
 	if l == nil || !p.objects.Expired(l, p.Now) {
 		return ""
 	}
-	return "its guard or agent has not reported for " + duration.HumanDuration(p.Now.Sub(l.Spec.RenewTime.Time))
+	return "its guard or agent has not reported for " + duration.HumanDuration(max(p.Now.Sub(l.Spec.RenewTime.Time), 0))
 }
 
 // announces reports whether a Service shows that a gateway has claimed the shard of its address: then the status of the
@@ -124,16 +124,7 @@ func (v *overview) announces(id world.ShardID) bool {
 // announcesPool reports whether an L2Domain has a pool, or a BGPAdvertisement that has an effect selects it.
 func (v *overview) announcesPool(pool string) bool {
 	return slices.ContainsFunc(v.world.Domains, func(d *world.Domain) bool { return slices.Contains(d.Pools, pool) }) ||
-		slices.ContainsFunc(v.world.Advertisements, func(a *world.Advertisement) bool {
-			return !world.Fatal(a.Findings) && (a.EveryPool || slices.Contains(a.Pools, pool))
-		})
-}
-
-// ineffectiveOn reports whether a BGPAdvertisement that selects a pool has no effect.
-func (v *overview) ineffectiveOn(pool string) bool {
-	return slices.ContainsFunc(v.world.Advertisements, func(a *world.Advertisement) bool {
-		return world.Fatal(a.Findings) && slices.Contains(a.Pools, pool)
-	})
+		v.bgp.SelectsPool(pool)
 }
 
 // ifDead is when connections to a silent node fail.

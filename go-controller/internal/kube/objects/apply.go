@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -38,15 +40,14 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 	switch {
 	case old == nil, u.GetUID() != "", u.GetResourceVersion() != "":
 		next = merged(nil, u.Object)
-	case hasLast:
-		if next, err = applied(old, last, u.Object); err != nil {
-			return nil, "", []string{fmt.Sprintf("annotation %s: %v", corev1.LastAppliedConfigAnnotation, err)}, nil
-		}
-	case ours:
+	case ours && !hasLast:
 		next, unknown = u.Object, true
 	default:
 		// The API server sets fields of kinds of Kubernetes that manifests do not have, for example spec.ipFamilies.
-		next, unknown = merged(old, u.Object), true
+		if next, err = applied(u, old, last); err != nil {
+			return nil, "", []string{fmt.Sprintf("annotation %s: %v", corev1.LastAppliedConfigAnnotation, err)}, nil
+		}
+		unknown = !hasLast
 	}
 	var lacks []string
 	become := "stay"
@@ -71,9 +72,9 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 }
 
 // applied returns what kubectl apply makes of an object (a three-way merge). last is the manifest that was applied
-// last, in JSON.
-func applied(old map[string]any, last string, manifest map[string]any) (map[string]any, error) {
-	next := runtime.DeepCopyJSON(manifest)
+// last, in JSON; empty if that is not known: then nothing is removed.
+func applied(u *unstructured.Unstructured, old map[string]any, last string) (map[string]any, error) {
+	next := runtime.DeepCopyJSON(u.Object)
 	delete(next, "status")
 	metadata, _ := next["metadata"].(map[string]any)
 	if metadata["annotations"] == nil {
@@ -81,7 +82,7 @@ func applied(old map[string]any, last string, manifest map[string]any) (map[stri
 	}
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
-		return merged(old, manifest), nil // refused for it
+		return merged(old, u.Object), nil // refused for it
 	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	text, err := json.Marshal(next)
@@ -97,6 +98,9 @@ func applied(old map[string]any, last string, manifest map[string]any) (map[stri
 	if err != nil {
 		return nil, fmt.Errorf("encode the present object: %w", err)
 	}
+	if typed, err := scheme.Scheme.New(u.GroupVersionKind()); err == nil {
+		return appliedLists(typed, []byte(last), modified, current)
+	}
 	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(last), modified, current)
 	if err != nil {
 		return nil, err
@@ -106,6 +110,28 @@ func applied(old map[string]any, last string, manifest map[string]any) (map[stri
 		return nil, fmt.Errorf("decode the patch: %w", err)
 	}
 	return merged(merged(old, changes), next), nil // The patch lacks the nulls of the manifest.
+}
+
+// appliedLists is applied for a kind of Kubernetes, whose type says by which key the entries of a list are merged: what
+// others have added to spec.ports of a Service or to spec.taints of a Node stays.
+func appliedLists(typed runtime.Object, last, modified, current []byte) (map[string]any, error) {
+	lists, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(last, modified, current, lists, true)
+	if err != nil {
+		return nil, err
+	}
+	text, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, lists)
+	if err != nil {
+		return nil, err
+	}
+	var next map[string]any
+	if err := kjson.Unmarshal(text, &next); err != nil {
+		return nil, fmt.Errorf("decode the merged object: %w", err)
+	}
+	return next, nil
 }
 
 // merged returns an object with the changes of another one (RFC 7396).
@@ -142,13 +168,14 @@ func fieldsWithout(object, other map[string]any) []string {
 				out[prefix+field] = value
 			}
 		}
+		delete(out, "annotation "+corev1.LastAppliedConfigAnnotation)
 		return out
 	}
 	fields := of(object)
 	for field := range of(other) {
 		delete(fields, field)
 	}
-	defaults := defaultsOfServices()
+	defaults := defaultsOfKubernetes()
 	maps.DeleteFunc(fields, func(field, value string) bool {
 		is, set := defaults[field]
 		return set && (is == "" || is == value)
@@ -156,11 +183,15 @@ func fieldsWithout(object, other map[string]any) []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// defaultsOfServices returns what the API server sets in Services that lack it; empty if the value depends on more.
-func defaultsOfServices() map[string]string {
+// defaultsOfKubernetes returns what the API server and Kubernetes' controllers set in Services, Namespaces and Nodes that
+// lack it; empty if the value depends on more.
+func defaultsOfKubernetes() map[string]string {
 	return map[string]string{"spec.clusterIP": "", "spec.clusterIPs": "", "spec.ipFamilies": "", "spec.ipFamilyPolicy": "",
 		"spec.healthCheckNodePort": "", "spec.allocateLoadBalancerNodePorts": "true",
 		"spec.externalTrafficPolicy": string(corev1.ServiceExternalTrafficPolicyCluster),
 		"spec.internalTrafficPolicy": string(corev1.ServiceInternalTrafficPolicyCluster),
-		"spec.sessionAffinity":       string(corev1.ServiceAffinityNone)}
+		"spec.sessionAffinity":       string(corev1.ServiceAffinityNone),
+		// Of a Namespace and a Node:
+		"label " + corev1.LabelMetadataName: "", "spec.finalizers": "", "spec.podCIDR": "", "spec.podCIDRs": "",
+		"spec.providerID": ""}
 }

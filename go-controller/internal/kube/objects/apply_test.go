@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,27 @@ func TestEditRemovesWhatTheLastManifestHad(t *testing.T) {
 	}
 }
 
+// kubectl apply merges spec.ports of a Service and taints of a Node by their keys: what others have added stays, whether
+// the last manifest is known or not.
+func TestEditMergesListsOfKubernetes(t *testing.T) {
+	const last = `kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"ports":[{"port":80},{"port":81}]}}'`
+	const web = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop"
+	const ports = "spec: {ports: [{port: 80, nodePort: 30080}, {port: 81}, {port: 443}]}}\n"
+	for annotations, want := range map[string][]int32{last: {80, 443}, "": {80, 81, 443}} {
+		o, _ := edited(t, web+", annotations: {"+annotations+"}}, "+ports, web+"}, spec: {ports: [{port: 80, name: http}]}}")
+		var got []int32
+		for _, p := range o.Services[0].Spec.Ports {
+			got = append(got, p.Port)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("with annotations {%s}: ports %v, want %v", annotations, got, want)
+		}
+		if p := o.Services[0].Spec.Ports[0]; p.Port == 80 && (p.Name != "http" || p.NodePort != 30080) {
+			t.Errorf("port 80 is %+v", p)
+		}
+	}
+}
+
 // An annotation that kubectl apply can't read is an error there, too.
 func TestEditRefusesAnUnreadableLastManifest(t *testing.T) {
 	o := &Objects{}
@@ -131,6 +153,10 @@ func TestEditNamesWhatMayStay(t *testing.T) {
 		"a pool": {"{" + pool + ", labels: {a: b}}, spec: {addresses: [10.50.0.0/28], disabled: true, autoAssign: true}}",
 			"{" + pool + "}, spec: {addresses: [10.50.0.0/28]}}",
 			"IPAddressPool public: what the manifest lacks is taken to be removed (label a, spec.disabled" + why},
+		"a Namespace": {"{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a, " +
+			"kubernetes.io/metadata.name: shop}}, spec: {finalizers: [kubernetes]}}",
+			"{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
+			"Namespace shop: what the manifest lacks is taken to stay (label team" + why},
 		"many fields": {"{" + service + ", labels: {a: b, c: d, e: f, g: h}}, spec: {}}", "{" + service + "}, spec: {}}",
 			"Service shop/web: what the manifest lacks is taken to stay (label a, label c, label e and 1 more" + why},
 	} {

@@ -112,7 +112,7 @@ const (
 	ReasonNotAllocated = "NotAllocated"
 	// ReasonNoDomain (False): no L2Domain and no BGPAdvertisement selects the pool. For an address that is in no pool:
 	// no L2Domain has a subnet with it, and no BGPAdvertisement selects all pools. If one selects it and has no effect,
-	// Announced has its reason instead (NoNodes, PeerNotFound), and the message its name.
+	// Announced has its reason instead (NoNodes, PeerNotFound, CommunityNotFound, Invalid), and the message its name.
 	ReasonNoDomain = "NoDomain"
 	// ReasonZoneLagging (Announced=True): with interconnect, the zone of a node with endpoints has not applied the latest
 	// change.
