@@ -94,7 +94,13 @@ func (d *discovered) absent() bool {
 // kind that was added later is being read.
 func (d *discovered) hasSynced() bool {
 	if informer := d.informer.Load(); informer != nil {
-		return (*informer).HasSynced()
+		// HasSynced waits for the informer, which may be calling a function that waits for our caller's lock.
+		select {
+		case <-(*informer).HasSyncedChecker().Done():
+			return true
+		default:
+			return false
+		}
 	}
 	return d.absent()
 }
