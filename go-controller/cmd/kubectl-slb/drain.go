@@ -168,6 +168,9 @@ func (o *drainOptions) show(c *cli.Context, before, after *objects.Objects, node
 	moves := changes.Moves()
 	text := shownChanges(moves.Text(o.format == formatWide), painter(c.App.Writer), columns())
 	fmt.Fprint(c.App.Writer, cmp.Or(text, "Nothing moves.\n"))
+	if outdated := explain.ControllerSilent(before, now); outdated != "" {
+		fmt.Fprintln(c.App.Writer, explain.Wrap(explain.LeaseName(before.Leader)+": "+outdated, 0, columns()))
+	}
 	closes := func(s preview.SessionChange) bool { return slices.Contains(s.Closed, node) }
 	if slices.ContainsFunc(moves.Sessions, closes) {
 		fmt.Fprintln(c.App.Writer, explain.Wrap("Established connections that routers send to node "+node+" are reset, "+
@@ -238,12 +241,12 @@ func servedByZones(d *v1alpha1.L2Domain) bool { return d.Status.Mode == string(w
 
 // remaining returns what a draining node still carries; empty if there is nothing. stays means that none of it moves
 // until something else changes: all gateways of these L2Domains drain. What is left stays for another reason while no
-// controller works.
+// controller works. In central mode, then, a status does not show which gateway OVN has chosen since.
 func remaining(cluster *objects.Objects, name string, now time.Time) (left string, stays bool) {
 	var parts []string
 	stays = true
 	agent := aliveAgent(cluster, name, now)
-	onShards := false
+	onShards, outdated := false, explain.ControllerSilent(cluster, now)
 	for _, d := range cluster.Domains {
 		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
 		allDrain := ready != nil && ready.Reason == v1alpha1.ReasonGatewaysDraining
@@ -252,6 +255,10 @@ func remaining(cluster *objects.Objects, name string, now time.Time) (left strin
 				if text := unreleased(d, s.Index, agent); text != "" {
 					stays, onShards = false, true
 					parts = append(parts, fmt.Sprintf("%s, of which %s is the active gateway now", text, cmp.Or(s.Active, "none")))
+				} else if why, known := activeIsKnown(ready, outdated); !known && !servedByZones(d) &&
+					slices.Contains(s.Gateways, name) {
+					stays = false
+					parts = append(parts, fmt.Sprintf("shard %s/%d, whose active gateway is not known now%s", d.Name, s.Index, why))
 				}
 				continue
 			}
@@ -286,10 +293,22 @@ func remaining(cluster *objects.Objects, name string, now time.Time) (left strin
 		left += fmt.Sprintf("; the agent of node %s does not report (ovnkube-slb node --enable-l2), so its zone does not "+
 			"learn that a shard moves, and may go on answering: restart the agent, or stop OVN there", name)
 	}
-	if silent := explain.ControllerSilent(cluster, now); silent != "" {
-		left += "; " + explain.LeaseName(cluster.Leader) + ": " + silent
+	if outdated != "" {
+		left += "; " + explain.LeaseName(cluster.Leader) + ": " + outdated
 	}
 	return left, stays
+}
+
+// activeIsKnown reports whether the status of an L2Domain, in central mode, shows which gateway OVN has chosen, and why
+// if that is not outdated, which is why no controller observes it.
+func activeIsKnown(ready *metav1.Condition, outdated string) (why string, known bool) {
+	switch {
+	case outdated != "":
+		return "", false
+	case ready != nil && ready.Status == metav1.ConditionUnknown:
+		return " (" + ready.Reason + ")", false
+	}
+	return "", true
 }
 
 // aliveAgent returns what the agent of a node has reported, nil if there is none, or if the node is lost.

@@ -28,6 +28,12 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 	}
 	all := domain("lan", v1alpha1.ReasonGatewaysDraining, "n1", "n2")
 	alone := domain("dmz", v1alpha1.ReasonTooFewGateways, "n1")
+	other := domain("wan", v1alpha1.ReasonReady, "n2", "n1")
+	elsewhere := domain("wan", v1alpha1.ReasonReady, "n2", "n3")
+	other.Status.Shards[0].Active, elsewhere.Status.Shards[0].Active = "n2", "n2"
+	unknown := other.DeepCopy()
+	unknown.Status.Conditions[0].Status, unknown.Status.Conditions[0].Reason = metav1.ConditionUnknown,
+		v1alpha1.ReasonDatabaseUnreachable
 	status := &v1alpha1.BGPNodeStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	status.Status.Sessions = []v1alpha1.BGPSession{{Peer: "tor", State: v1alpha1.BGPEstablished}}
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
@@ -52,6 +58,13 @@ func TestWhatADrainWaitsFor(t *testing.T) {
 		"no controller": {objects.Objects{Domains: []*v1alpha1.L2Domain{alone}, Leader: leader},
 			"shard dmz/2 with 3 addresses, which has no other gateway; Lease ovn-kubernetes/ovnkube-slb: no controller has " +
 				"renewed it since 2026-01-01T00:00:00Z: statuses may be out of date", false},
+		"no controller, another one is active": {objects.Objects{Domains: []*v1alpha1.L2Domain{other}, Leader: leader},
+			"shard wan/2, whose active gateway is not known now; Lease ovn-kubernetes/ovnkube-slb: no controller has " +
+				"renewed it since 2026-01-01T00:00:00Z: statuses may be out of date", false},
+		"no controller, no gateway": {objects.Objects{Domains: []*v1alpha1.L2Domain{elsewhere}, Leader: leader}, "", false},
+		"OVN is not reachable": {objects.Objects{Domains: []*v1alpha1.L2Domain{unknown}},
+			"shard wan/2, whose active gateway is not known now (DatabaseUnreachable)", false},
+		"another one is active": {objects.Objects{Domains: []*v1alpha1.L2Domain{other}}, "", false},
 	} {
 		if left, stays := remaining(&c.cluster, "n1", now); left != c.left || stays != c.stays {
 			t.Errorf("%s: %q, %t; want %q, %t", name, left, stays, c.left, c.stays)
