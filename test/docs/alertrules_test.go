@@ -98,6 +98,11 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 	sessionDown := map[string]firing{"SLBBGPSessionDown": {
 		map[string]string{"instance": "n1", "bgppeer": "tor", "peer": "10.50.0.1"},
 		"The BGP session of n1 with BGPPeer tor (10.50.0.1) is down."}}
+	both := func(a, b map[string]firing) map[string]firing {
+		all := maps.Clone(a)
+		maps.Copy(all, b)
+		return all
+	}
 	peerDown := map[string]firing{"SLBBGPPeerDown": {map[string]string{"bgppeer": "tor"},
 		"No session with BGPPeer tor is known to be established."}}
 	databaseAway := map[string]firing{"SLBDatabaseUnreachable": {nil,
@@ -157,7 +162,7 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		"Services without a session that a daemon reports": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
 			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: "0",
-		}, sessionDown},
+		}, both(sessionDown, notAnnounced("9", "NoSession"))},
 		"Services without a session because one goes up and down": {map[string]string{
 			`ovnkube_slb_announced_services{announced="False",reason="NoSession"}`:     "9",
 			`ovnkube_slb_bgp_session_up{instance="n1",bgppeer="tor",peer="10.50.0.1"}`: strings.Repeat("0 1 ", 10) + "0",

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/decide"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/report"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -38,7 +38,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 				"API server.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
-			Help: "Status writes sent to the API server, by kind and result (ok, conflict, error)."},
+			Help: "Status writes sent to the API server, by kind and result (ok, conflict, gone, refused by a provider of addresses, error)."},
 			[]string{"kind", "result"}),
 		dataplane: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_service_changes_total",
 			Help: "Service changes applied to OVN, by result (ok, error)."}, []string{"result"}),
@@ -73,11 +73,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) countWrite(kind string, err error) {
-	result := outcome(err)
-	if errors.IsConflict(err) {
-		result = "conflict"
-	}
-	m.writes.WithLabelValues(kind, result).Inc()
+	m.writes.WithLabelValues(kind, kube.WriteResult(kind, err)).Inc()
 }
 
 func (m *metrics) countTransaction(err error) { m.transactions.WithLabelValues(outcome(err)).Inc() }

@@ -105,7 +105,7 @@ func (w *ClaimWriter) write(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return 0
 		}
-		w.wrote("IPAddressClaim", err)
+		w.wrote(claimKind, err)
 		if err == nil {
 			delete(w.failures, c.name)
 			w.repairs.done(c, time.Now())

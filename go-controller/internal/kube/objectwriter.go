@@ -30,6 +30,9 @@ const (
 	// maxForbiddenPause is that while it forbids the write, which it also does while it loads its roles: zones wait for
 	// some statuses.
 	maxForbiddenPause = 5 * time.Second
+	// maxFailurePause is that while writes fail for other reasons, as a webhook that is down. What is urgent is tried again
+	// after objectPause.
+	maxFailurePause = 10 * time.Second
 	// statusBurst writes of a paced object can follow each other with that pause, further ones with statusPause: counts of
 	// a pool change whenever a tenant creates or deletes a Service, and a router changes what a node reports.
 	statusBurst = 10
@@ -52,11 +55,12 @@ type ObjectWriter[T object] struct {
 	// paced means that there is a further limit for each object, except for writes for which isUrgent returns true.
 	paced    bool
 	isUrgent func(before, after T) bool
+	failures failureLog
 
 	mu   sync.Mutex
 	want map[string]status.Merge[T]
 	last map[string]time.Time
-	// refused are the last writes of objects whose status was refused.
+	// refused are the last writes of objects whose status was refused, or could not be written.
 	refused map[string]refusal[T]
 	limits  map[string]*rate.Limiter
 	mine    map[string]written[T]
@@ -68,7 +72,7 @@ type written[T object] struct {
 	object T
 }
 
-// refusal is what the API server refused, and the pause after that. A status that differs in what is urgent does not
+// refusal is what the API server refused or did not store, and the pause after that. A status that differs in what is urgent does not
 // wait: it may not be refused.
 type refusal[T object] struct {
 	object T
@@ -227,7 +231,11 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 	w.last[name] = now
 	delete(w.mine, name)
 	again := objectPause
-	if longest := maxPause(err); longest > 0 {
+	longest := maxPause(err)
+	if longest == 0 && err != nil && !errors.IsConflict(err) && (w.isUrgent == nil || !w.isUrgent(have, next)) {
+		longest = maxFailurePause
+	}
+	if longest > 0 {
 		again = min(max(objectPause, 2*refused.pause), longest)
 		w.refused[name] = refusal[T]{next, again}
 	} else {
@@ -241,8 +249,11 @@ func (w *ObjectWriter[T]) write(ctx context.Context, name string) time.Duration 
 		w.onWrite(have, got)
 		return 0
 	}
-	if !errors.IsConflict(err) {
-		klog.ErrorS(err, "Failed to write status", "kind", w.kind, "name", name)
+	if errors.IsConflict(err) {
+		return again
+	}
+	if skipped, allowed := w.failures.allow(err, now); allowed {
+		klog.ErrorS(err, "Failed to write status", "kind", w.kind, "name", name, "failuresNotLogged", skipped)
 	}
 	return again
 }

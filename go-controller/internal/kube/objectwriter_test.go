@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"maps"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -340,4 +341,34 @@ func TestForbiddenStatusIsTriedEachFiveSeconds(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// down refuses every write as an API server whose webhook can't be called.
+type down struct{ attempts int }
+
+func (d *down) UpdateStatus(context.Context, *v1alpha1.IPAddressPool, metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+	d.attempts++
+	return nil, errors.NewInternalError(http.ErrServerClosed)
+}
+
+// While writes fail for a cause that ends by itself, they are tried each ten seconds, and urgent ones each second.
+func TestFailingWritesAreTriedEachTenSeconds(t *testing.T) {
+	for urgent, most := range map[bool]int{false: 16, true: 122} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &down{}
+			w := NewObjectWriter("IPAddressPool", s, newPoolStore().read, func(string, error) {}, nil)
+			w.isUrgent = func(_, _ *v1alpha1.IPAddressPool) bool { return urgent }
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); w.Run(ctx) }()
+			w.Set(inUse(ipam.PoolUsage{Assigned4: 1}))
+			<-time.After(2 * time.Minute)
+			synctest.Wait()
+			if s.attempts > most || s.attempts < most-4 {
+				t.Errorf("urgent %t: %d attempts in two minutes, want %d to %d", urgent, s.attempts, most-4, most)
+			}
+			cancel()
+			<-done
+		})
+	}
 }

@@ -203,19 +203,14 @@ func compute(w *world.Snapshot) *bgp.Layout {
 
 func registerWrites(r prometheus.Registerer) (kube.Wrote, error) {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
-		Help: "Status writes sent to the API server, by kind and result (ok, error)."}, []string{"kind", "result"})
+		Help: "Status writes sent to the API server, by kind and result (ok, conflict, gone, error)."},
+		[]string{"kind", "result"})
 	if r != nil {
 		if err := r.Register(writes); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return func(kind string, err error) {
-		result := "ok"
-		if err != nil {
-			result = "error"
-		}
-		writes.WithLabelValues(kind, result).Inc()
-	}, nil
+	return func(kind string, err error) { writes.WithLabelValues(kind, kube.WriteResult(kind, err)).Inc() }, nil
 }
 
 // Paths adapts a watch.Watcher to speaker.BFD.
