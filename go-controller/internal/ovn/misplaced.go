@@ -141,13 +141,17 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 	if err != nil {
 		return nil, err
 	}
-	ops = ops[:0]
+	// A router that northd has not written yet must not stop the check of others.
+	written := map[string]any{}
 	for i, name := range names {
-		if len(datapaths[i]) != 1 {
-			return nil, fmt.Errorf("%d datapaths have the name %s", len(datapaths[i]), name)
+		if len(datapaths[i]) == 1 {
+			written[name] = datapaths[i][0]["_uuid"]
 		}
-		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{datapaths[i][0]["_uuid"]}},
-			"_uuid"))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return written[name] == nil })
+	ops = ops[:0]
+	for _, name := range names {
+		ops = append(ops, query("Logical_DP_Group", "datapaths", ovsdb.OvsSet{GoSet: []any{written[name]}}, "_uuid"))
 	}
 	found, err := c.query(ctx, append(ops,
 		query("Logical_Flow", "external_ids", pair("stage-name", "lr_in_defrag"), "match", "logical_datapath",
@@ -160,7 +164,7 @@ func (c *connection) misplaced(ctx context.Context, routers map[string]map[netip
 	tracked, translated := found[len(names)], found[len(names)+1]
 	wrong := map[netip.Addr]bool{}
 	for i, name := range names {
-		datapath := datapaths[i][0]["_uuid"]
+		datapath := written[name]
 		at := map[any]bool{datapath: true} // the router's datapath and the groups that contain it
 		for _, group := range found[i] {
 			at[group["_uuid"]] = true

@@ -35,7 +35,9 @@ func TestMisplacedFlowsAreDetected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := c.misplaced(t.Context(), vipsByRouter(v))
+		routers := vipsByRouter(v)
+		routers["slb-lan-1"] = map[netip.Addr]bool{} // northd has not written this one yet
+		found, err := c.misplaced(t.Context(), routers)
 		if err != nil {
 			t.Fatal(err)
 		}
