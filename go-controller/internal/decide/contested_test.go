@@ -69,7 +69,7 @@ func manyServices(n int) *world.Snapshot {
 // A host that answers for every address just after a guard has found it free fills no Lease, and keeps none from
 // being announced, or those of others from being probed.
 func TestAHostThatAnswersLateForAllAddressesFillsNoLease(t *testing.T) {
-	w := manyServices(worldtest.Rounds(2000))
+	w := manyServices(max(worldtest.Rounds(2000), 3*maxLatePerGuard)) // more than the limit
 	m := NewState(1)
 	var d *Decision
 	var before map[string][]world.ProbeRequest
