@@ -36,7 +36,7 @@ type Edited struct {
 
 // Edit sets the objects of manifests of users as the API server would store them after kubectl apply, or after kubectl
 // replace if a manifest has a UID or a resourceVersion. The objects keep what the API server and controllers write:
-// status, UID and time of creation. New objects are created at now. Kinds without a namespace ignore that of a
+// status, UID and time of creation. New objects are created from now on, a second after each other. Kinds without a namespace ignore that of a
 // manifest; others without one are in the given namespace. Text that kubectl can't read is an error.
 func (o *Objects) Edit(documents []byte, namespace string, now time.Time, check Check) (*Edited, error) {
 	manifests, err := manifest.Parse(documents)
@@ -49,7 +49,8 @@ func (o *Objects) Edit(documents []byte, namespace string, now time.Time, check 
 			return nil, fmt.Errorf("object %d (kind %q, apiVersion %q): want kind and apiVersion", i+1, u.GetKind(),
 				u.GetAPIVersion())
 		}
-		if err := o.edit(u, namespace, now, check, out); err != nil {
+		// Of two new objects, kubectl apply creates the first one in the file first.
+		if err := o.edit(u, namespace, now.Add(time.Duration(i)*time.Second), check, out); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +119,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	case u.GetKind() == "IPAddressPool":
 		errs = o.overlaps(next)
 	case u.GetKind() == "Service":
-		errs = classChange(old, next)
+		errs = serviceErrors(old, next)
 	}
 	if len(errs) == 0 {
 		complete(next, old, now)
