@@ -14,11 +14,15 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
+// maxLast is the number of listed addresses (world.Listed) of a free list that are drawn after all others. Further ones
+// are drawn as if they were not listed: a prefix in the list may be as large as the pool.
+const maxLast = 10_000
+
 // drawWindow is the number of free addresses that draw examines to find one in a shard with few addresses.
 const drawWindow = 16
 
 // freeList has the addresses of one family of a pool. A cursor passes over it once per pass, in one direction. window
-// has the addresses that the cursor passed and that are still free.
+// has the addresses that the cursor passed and that are still free, except for those in last, which are drawn last.
 type freeList struct {
 	// spans are the addresses that may be allocated, in the order in which the pool lists them. Buggy addresses are
 	// skipped if avoidBuggy is set.
@@ -33,6 +37,7 @@ type freeList struct {
 	span   int
 	next   netip.Addr
 	window []candidate
+	last   []netip.Addr
 }
 
 // candidate is a free address. load counts the addresses of its shard.
@@ -95,16 +100,25 @@ func (fl *freeList) step() (netip.Addr, bool) {
 }
 
 // draw selects a free address: among the first few, the one whose shard has the fewest addresses, and of those the
-// first.
+// first. An address that a Service lists without having it comes last: OVN-Kubernetes has load balancers and flows for
+// it that may keep its requests from ours (docs/failures.md).
 func (st *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 	for len(s.window) < drawWindow {
 		a, ok := s.step()
 		if !ok {
 			break
 		}
-		if !st.taken(a) && st.cooldowns[a] == nil {
+		if st.taken(a) || st.cooldowns[a] != nil {
+			continue
+		}
+		if len(s.last) < maxLast && st.listed.Has(a) {
+			s.last = append(s.last, a)
+		} else {
 			s.window = append(s.window, candidate{a, st.loadOf(pool, a)})
 		}
+	}
+	if len(s.window) == 0 {
+		st.drawLast(s, pool)
 	}
 	if len(s.window) == 0 {
 		return netip.Addr{}, false
@@ -116,6 +130,15 @@ func (st *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 		}
 	}
 	return best.addr, true
+}
+
+// drawLast moves the first of the addresses that are drawn last to the window, which is empty at the end of the list.
+func (st *state) drawLast(s *freeList, pool string) {
+	for ; len(s.window) < drawWindow && len(s.last) > 0; s.last = s.last[1:] {
+		if a := s.last[0]; !st.taken(a) {
+			s.window = append(s.window, candidate{a, st.loadOf(pool, a)})
+		}
+	}
 }
 
 // startCooldown counts one of the addresses that may be allocated as in cooldown.

@@ -35,6 +35,8 @@ type state struct {
 	listing      map[string]int
 	// externals counts what maxExternals limits, by namespace.
 	externals map[string]int
+	// listed are addresses that are drawn last.
+	listed world.Listed
 	// ineligible are the addresses in use that their Services would not get today, whether or not a claim has them.
 	ineligible map[claim]bool
 	// cooldowns are the addresses in cooldown, which no Service has. cooldownsByService has the same addresses by the
@@ -77,6 +79,7 @@ func newState(w *world.Snapshot, shardOf func(string, netip.Addr) (world.ShardID
 		refusedPorts:       make(map[int]int),
 		listing:            make(map[string]int),
 		externals:          make(map[string]int),
+		listed:             w.Listed,
 		ineligible:         make(map[claim]bool),
 		cooldowns:          make(map[netip.Addr]*cooldown),
 		cooldownsByService: make(map[world.Key][]netip.Addr),

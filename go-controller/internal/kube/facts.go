@@ -56,6 +56,7 @@ type Facts struct {
 	// releasing are the Services that are no longer ours but still have our status.
 	releasing map[world.Key]*corev1.Service
 	openShift openShiftFacts
+	listed    listedFacts
 	// resolved are the domains with resolved selectors; nil after a change.
 	resolved []*world.Domain
 	changes  changes
@@ -153,6 +154,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	f.mu.Lock()
 	var was, is *world.Service
 	var waits time.Time
+	var listed []netip.Prefix
 	last := f.services[key]
 	if last != nil {
 		was, waits = last.world, last.waits
@@ -170,6 +172,7 @@ func (f *Facts) setService(old, now *corev1.Service) {
 		if is != nil && is.SharingKey != "" {
 			is.SelectorHash = selectorHash(last, now)
 		}
+		listed = convert.ListedExternalIPs(now, is)
 		f.services[key] = &service{now, is, pendingSince(was, is, waits)}
 		if is == nil && hasOurStatus(now) {
 			f.releasing[key] = now
@@ -180,7 +183,10 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	if was != nil || is != nil {
 		f.changes.add(key, was, is, specChanged)
 	}
-	if left || hadLeft {
+	// No decision is due for a list, but the next one must know it: an amendment of the last one may draw such an address.
+	// Where a list has an effect on flows, guards report that.
+	newlyListed := f.listed.set(key, listed)
+	if left || hadLeft || newlyListed {
 		f.changes.others = true
 	}
 	f.mu.Unlock()
@@ -250,7 +256,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 			f.resolved = append(f.resolved, convert.Domain(d, pools, nodes))
 		}
 	}
-	w.Domains = f.resolved
+	w.Domains, w.Listed = f.resolved, f.listed.snapshot()
 	f.addBGP(w)
 	w.Claims = f.readClaims()
 	w.EgressHosts, w.EgressIPs = maps.Clone(f.egress), maps.Clone(f.egressIPs)

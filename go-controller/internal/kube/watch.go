@@ -43,6 +43,8 @@ type Watch struct {
 // NewWatch returns the informers for the facts of a controller. Nothing is read before Run.
 func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	w := newWatch(kube, ours, facts, kube.CoreV1().Nodes(), ours.NodeStatuses, false)
+	w.needed["services"] = newInformer(kube.CoreV1().Services(""), &corev1.Service{}, facts.keepListing,
+		facts.setService)
 	w.watchOptional(kube, networkConfigs(), ours.NetworkConfigs, openShiftPause, facts.setNetworkConfig)
 	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftPause, facts.setNetworkOperator)
 	w.needed["leases"] = newInformer(kube.CoordinationV1().Leases(v1alpha1.GuardsNamespace), &coordinationv1.Lease{},
@@ -55,10 +57,13 @@ func NewWatch(kube kubernetes.Interface, ours *Clients, facts *Facts) *Watch {
 	return w
 }
 
-// NewNodeWatch returns the informers for the facts of one node. They watch no other Node.
+// NewNodeWatch returns the informers for the facts of one node. They watch no other Node. What Services list without
+// having it decides which addresses are drawn, and daemons advertise only those in statuses.
 func NewNodeWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, node string) *Watch {
 	w := newWatch(kube, ours, facts, only[*corev1.NodeList]{kube.CoreV1().Nodes(), node},
 		only[*v1alpha1.BGPNodeStatusList]{ours.NodeStatuses, node}, true)
+	w.needed["services"] = newInformer(kube.CoreV1().Services(""), &corev1.Service{}, facts.keepService,
+		facts.setService)
 	w.watchOptional(kube, networkOperators(), ours.NetworkOperators, openShiftNodePause, facts.setNetworkOperator)
 	return w
 }
@@ -87,7 +92,6 @@ func (w *Watch) watchOptional(kube kubernetes.Interface, kind schema.GroupVersio
 func newWatch(kube kubernetes.Interface, ours *Clients, facts *Facts, nodes lister[*corev1.NodeList],
 	statuses lister[*v1alpha1.BGPNodeStatusList], needsBGP bool) *Watch {
 	return &Watch{needed: map[string]cache.Controller{
-		"services": newInformer(kube.CoreV1().Services(""), &corev1.Service{}, facts.keepService, facts.setService),
 		"endpointslices": newInformer(kube.DiscoveryV1().EndpointSlices(""), &discoveryv1.EndpointSlice{}, keepEndpoints,
 			facts.setEndpoints),
 		"namespaces": newInformer(kube.CoreV1().Namespaces(), &corev1.Namespace{}, trimmedNamespace, facts.setNamespace),

@@ -79,6 +79,8 @@ type Snapshot struct {
 	// removed there. LeavingShared are those that the status of a served Service, or of one in Leaving, contains as well.
 	Leaving       map[netip.Addr]Key
 	LeavingShared map[Key][]netip.Addr
+	// Listed are the addresses that Services list in spec.externalIPs without having them.
+	Listed Listed
 	// Unsettled are the addresses in statuses that earlier decisions wanted, as long as their writes may still arrive.
 	Unsettled map[Key][]netip.Addr
 	// Granted are the addresses that decisions of ours gave to Services, possibly none, and that are not yet in their

@@ -27,6 +27,7 @@ const (
 	dualStack         = "addresses of a Service of both families"
 	dualStackWithBGP  = "addresses of a Service of both families, of which BGP advertises one"
 	ownedByNode       = "addresses of a Service that a node reports as its own"
+	listedByOthers    = "free addresses that Services list which do not have them"
 )
 
 var clusters = map[string]func(*world.Snapshot){
@@ -71,6 +72,14 @@ var clusters = map[string]func(*world.Snapshot){
 	ownedByNode: func(w *world.Snapshot) {
 		for _, s := range w.Services {
 			w.Nodes[0].Addrs = append(w.Nodes[0].Addrs, s.ExternalIPs...)
+		}
+	},
+	listedByOthers: func(w *world.Snapshot) {
+		for _, s := range w.Services {
+			for _, a := range s.ExternalIPs {
+				w.Listed.Add([]netip.Prefix{netip.PrefixFrom(a, a.BitLen())})
+			}
+			s.ExternalIPs = nil
 		}
 	},
 	dualStack: servesIPv6,
@@ -186,8 +195,13 @@ var shapes = map[string]func(n int, changed bool) []*world.Service{
 	localOnKernels:    external(true),
 	advertisedWithBGP: external(false),
 	ownedByNode:       external(false),
-	dualStack:         externalOfBoth,
-	dualStackWithBGP:  externalOfBoth,
+	listedByOthers: func(n int, _ bool) []*world.Service {
+		return each(n, func(i int, s *world.Service) {
+			s.ExternalIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 50, byte(i >> 8), byte(i)})}
+		})
+	},
+	dualStack:        externalOfBoth,
+	dualStackWithBGP: externalOfBoth,
 	"source ranges": func(n int, _ bool) []*world.Service {
 		return each(3, func(_ int, s *world.Service) {
 			list := make([]netip.Prefix, n)

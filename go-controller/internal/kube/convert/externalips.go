@@ -4,9 +4,12 @@ package convert
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // ListExternalIPs returns the message of the condition ExternalIPs that lists the addresses, which the conversion of a
@@ -40,4 +43,41 @@ func externalIPs(s *corev1.Service) []netip.Addr {
 		}
 	}
 	return addrs
+}
+
+// ListedExternalIPs returns the addresses that a Service lists in spec.externalIPs and does not have, as prefixes of
+// world.Listed. ours is the conversion of the Service, nil if it is not ours and has no addresses.
+func ListedExternalIPs(s *corev1.Service, ours *world.Service) []netip.Prefix {
+	if len(s.Spec.ExternalIPs) == 0 {
+		return nil
+	}
+	var own []netip.Addr
+	if ours != nil {
+		own = slices.Concat(ours.Assigned, ours.Given, ours.HeldExternalIPs)
+	}
+	has, list := world.AddrSet(own), make([]netip.Prefix, 0, len(s.Spec.ExternalIPs))
+	for _, text := range s.Spec.ExternalIPs {
+		if a, err := netip.ParseAddr(text); err == nil {
+			if a = a.Unmap(); !has(a) {
+				list = append(list, netip.PrefixFrom(a, a.BitLen()))
+			}
+		} else if p, err := netip.ParsePrefix(text); err == nil { // of KeepExternalIPs
+			list = append(list, p)
+		}
+	}
+	return world.CoverListed(list)
+}
+
+// KeepExternalIPs returns what is kept of the spec.externalIPs of a Service that is not ours: what ListedExternalIPs
+// reads from there.
+func KeepExternalIPs(s *corev1.Service) []string {
+	var texts []string
+	for _, p := range ListedExternalIPs(s, nil) {
+		if p.IsSingleIP() {
+			texts = append(texts, p.Addr().String())
+		} else {
+			texts = append(texts, p.String())
+		}
+	}
+	return texts
 }

@@ -95,9 +95,11 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 	}
 	for _, s := range o.Services {
 		key := world.Key{Namespace: s.Namespace, Name: s.Name}
-		if ours, ok := convert.Service(s, convert.Slices(o.SlicesOf(key)), options); ok {
+		ours, ok := convert.Service(s, convert.Slices(o.SlicesOf(key)), options)
+		if ok {
 			w.Services = append(w.Services, ours)
 		}
+		w.Listed.Add(convert.ListedExternalIPs(s, ours))
 	}
 	for _, e := range o.EgressIPs {
 		w.EgressIPs[e.GetName()] = convert.EgressIPAddrs(e)

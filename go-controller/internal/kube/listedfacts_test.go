@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
+)
+
+// Any Service may list addresses in spec.externalIPs, whoever has them. That wakes no decision, but the next one must
+// know: a change of another Service does not amend the last.
+func TestListedExternalIPsOfAllServicesAreKnown(t *testing.T) {
+	f, wakes := counted()
+	lists := func(kind corev1.ServiceType, addrs ...string) *corev1.Service {
+		s := serviceOf(kind)
+		s.Name, s.Spec.ExternalIPs = string(kind), addrs
+		return f.keepListing(s)
+	}
+	clusterIP := lists(corev1.ServiceTypeClusterIP, "10.0.0.1", "::ffff:10.0.0.2", "10.0.0.1", "wrong")
+	ours := lists(corev1.ServiceTypeLoadBalancer, "10.0.0.3", "10.0.0.4", "10.0.0.5")
+	ours.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.4"}}
+	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionExternalIPs, Status: metav1.ConditionTrue,
+		Message: "10.0.0.5"}}
+	f.setService(nil, clusterIP)
+	if c := f.Changes(); int(wakes.Load()) != 0 || !c.Others {
+		t.Errorf("a ClusterIP Service: %d wakes, changes %+v", int(wakes.Load()), c)
+	}
+	f.setService(nil, ours)
+	before := snapshot(f).Listed
+	if !hasExactly(before, "10.0.0.1", "10.0.0.2", "10.0.0.3") {
+		t.Errorf("listed: %v", before)
+	}
+	f.setService(clusterIP, lists(corev1.ServiceTypeClusterIP, "10.0.0.2", "10.0.0.1"))
+	if f.Changes().Others {
+		t.Error("another order is a change")
+	}
+	f.setService(clusterIP, lists(corev1.ServiceTypeClusterIP, "10.0.0.6"))
+	if l := snapshot(f).Listed; !hasExactly(l, "10.0.0.3", "10.0.0.6") || len(before) != 3 {
+		t.Errorf("listed: %v, and before %v", l, before)
+	}
+	f.setService(clusterIP, nil)
+	f.setService(ours, nil)
+	if l := snapshot(f).Listed; l != nil {
+		t.Errorf("listed by no Service: %v", l)
+	}
+}
+
+func hasExactly(l world.Listed, addrs ...string) bool {
+	return len(l) == len(addrs) && missing(l, addrs) < 0
+}
+
+// missing returns the index of the first address that is not listed, -1 if all are.
+func missing(l world.Listed, addrs []string) int {
+	return slices.IndexFunc(addrs, func(a string) bool { return !l.Has(netip.MustParseAddr(a)) })
+}
+
+// A tenant may list a hundred thousand addresses. No address is missed because of the others, and little is stored.
+func TestLongListsOfExternalIPsAreBounded(t *testing.T) {
+	const most = 2500
+	for name, c := range map[string]struct {
+		n        int
+		addr     func(i int) string
+		prefixes int
+	}{
+		"few":            {most, func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }, most},
+		"adjacent":       {60_000, func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }, 235},
+		"scattered":      {60_000, func(i int) string { return fmt.Sprintf("10.%d.%d.9", i>>8, i&255) }, 235},
+		"scattered IPv6": {60_000, func(i int) string { return fmt.Sprintf("2001:%x::1", i) }, 1},
+		"of both families": {60_000, func(i int) string {
+			return []string{fmt.Sprintf("fd00::%x", i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255)}[i%2]
+		}, 236},
+	} {
+		f, _ := counted()
+		s := serviceOf(corev1.ServiceTypeClusterIP)
+		for i := range c.n {
+			s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, c.addr(i))
+		}
+		kept := f.keepListing(s)
+		again := f.keepListing(kept)
+		f.setService(nil, again)
+		l := snapshot(f).Listed
+		if len(kept.Spec.ExternalIPs) != c.prefixes || len(l) != c.prefixes || !cmp.Equal(kept, again) {
+			t.Errorf("%s: %d addresses are kept as %d, and listed as %d", name, c.n, len(kept.Spec.ExternalIPs), len(l))
+		}
+		if missed := missing(l, s.Spec.ExternalIPs); missed >= 0 {
+			t.Errorf("%s: %s is not listed", name, s.Spec.ExternalIPs[missed])
+		}
+		if l.Has(netip.MustParseAddr("192.0.2.1")) {
+			t.Errorf("%s: an address that is far from all is listed", name)
+		}
+	}
+}
