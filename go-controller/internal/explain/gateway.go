@@ -85,6 +85,9 @@ func (p *path) addGateway(a netip.Addr, d *v1alpha1.L2Domain, s *v1alpha1.ShardS
 		switch c.Reason {
 		case v1alpha1.ReasonStaleFlow:
 			link.Command = p.restartNode(s.Active)
+			if l, ok := p.listed[p.Service]; ok && l.addr == a {
+				link.Command = l.command()
+			}
 		case v1alpha1.ReasonNoGuard:
 			link.Command = p.ownPods(s.Active) + withGuards
 		default:

@@ -8,17 +8,21 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // ReasonListedByOthers is the reason of Services whose address is in spec.externalIPs of another Service, with one of
 // their ports. OVN-Kubernetes and kube-proxy serve that field of any Service, whoever has the address (CVE-2020-8554).
+// If OVN-Kubernetes' flows for the address are what is wrong, the ports do not matter.
 const ReasonListedByOthers = "ListedByOthers"
 
-// listing is a Service that lists an address of another one in spec.externalIPs.
+// listing is a Service that lists an address of another one in spec.externalIPs. port is a port that both have, if they
+// have any.
 type listing struct {
 	by   world.Key
 	addr netip.Addr
@@ -26,6 +30,10 @@ type listing struct {
 }
 
 func (l listing) message() string {
+	if l.port.Port == 0 {
+		return fmt.Sprintf("%s: Service %s lists it in spec.externalIPs, too: OVN-Kubernetes has flows for the address "+
+			"there that may keep its requests from OVN's port or router", l.addr, l.by)
+	}
 	return fmt.Sprintf("%s: Service %s lists it in spec.externalIPs, too, with port %s %d: the nodes may send requests "+
 		"for the address there (CVE-2020-8554)", l.addr, l.by, l.port.Protocol, l.port.Port)
 }
@@ -43,7 +51,7 @@ func (p *path) listedByOthers() map[world.Key]listing {
 			holders[a] = append(holders[a], s)
 		}
 	}
-	found := map[world.Key]listing{}
+	found, wrongFlows := map[world.Key]listing{}, p.wrongFlows()
 	for _, other := range sorted(p.objects.Services) {
 		if len(other.Spec.ExternalIPs) == 0 {
 			continue
@@ -71,13 +79,25 @@ func (p *path) listedByOthers() map[world.Key]listing {
 					continue
 				}
 				compared[s.Key] = true
-				if port, both := commonPort(s, ports); both {
+				if port, both := commonPort(s, ports); both || wrongFlows[s.Key] {
 					found[s.Key] = listing{by, a, port}
 				}
 			}
 		}
 	}
 	return found
+}
+
+// wrongFlows returns the Services whose flows of OVN-Kubernetes, or beside them, are wrong according to their status.
+func (p *path) wrongFlows() map[world.Key]bool {
+	wrong := map[world.Key]bool{}
+	for _, s := range p.objects.Services {
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionAnnounced)
+		if c != nil && (c.Reason == v1alpha1.ReasonStaleFlow || c.Reason == v1alpha1.ReasonMisplacedFlow) {
+			wrong[world.Key{Namespace: s.Namespace, Name: s.Name}] = true
+		}
+	}
+	return wrong
 }
 
 // portID identifies a port of a Service.

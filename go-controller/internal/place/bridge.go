@@ -139,6 +139,12 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 			n.Name, placement.Addr)
 	}
 	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {
+		if w.Listed.Has(placement.Addr) { // OVN-Kubernetes chooses anew after each change of a Service.
+			return true, fmt.Sprintf("a flow of OVN-Kubernetes for address %s on bridge %s of node %s does not forward "+
+				"requests to OVN's port %s: another Service lists the address in spec.externalIPs (kubectl slb explain %s names "+
+				"it), and OVN-Kubernetes installs the flow of either Service; remove the address there",
+				placement.Addr, bridge, n.Name, name, placement.Addr)
+		}
 		return true, fmt.Sprintf("the flow of OVN-Kubernetes for address %s on bridge %s of node %s is stale and does not "+
 			"forward requests to OVN's port %s; the status is rewritten so that OVN-Kubernetes recomputes the flow; if that "+
 			"does not help within a minute, restart ovnkube-node on this node: OVN-Kubernetes may have kept the flow from a "+

@@ -52,11 +52,7 @@ func (v *Builder) flows(s *world.Service) flowState {
 	placements, hosts := v.Placements.Services[s.Key], v.localHosts(s)
 	for i := range placements {
 		if placements[i].Reason == "" && v.World.Misplaced[placements[i].Addr] {
-			return flowState{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow,
-				fmt.Sprintf("address %s: the router of shard %d of L2Domain %s has no flow for it, or also has that of "+
-					"OVN-Kubernetes, because of a bug in ovn-northd; docs/failures.md, Failure modes, has the workaround",
-					placements[i].Addr,
-					placements[i].Shard.Index, placements[i].Shard.Domain)}
+			return flowState{metav1.ConditionFalse, v1alpha1.ReasonMisplacedFlow, v.misplaced(&placements[i])}
 		}
 		node := v.nodes[v.active[placements[i].Shard]]
 		if placements[i].Reason != "" || node == nil {
@@ -74,6 +70,18 @@ func (v *Builder) flows(s *world.Service) flowState {
 		}
 	}
 	return flowState{}
+}
+
+// misplaced describes what is wrong with the flows of an address on the router of its shard.
+func (v *Builder) misplaced(placement *place.Placement) string {
+	cause := ""
+	if v.World.Listed.Has(placement.Addr) {
+		cause = fmt.Sprintf("; another Service lists the address in spec.externalIPs (kubectl slb explain %s names it): "+
+			"remove it there first", placement.Addr)
+	}
+	return fmt.Sprintf("address %s: the router of shard %d of L2Domain %s has no flow for it, or also has that of "+
+		"OVN-Kubernetes, because of a bug in ovn-northd; docs/failures.md, Failure modes, has the workaround%s",
+		placement.Addr, placement.Shard.Index, placement.Shard.Domain, cause)
 }
 
 // localHosts returns, by node, the first endpoint on the network of the node itself of a Service with

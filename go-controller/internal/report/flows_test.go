@@ -101,6 +101,35 @@ func TestMisplacedFlowIsReported(t *testing.T) {
 	}
 }
 
+// Another Service may be the cause, which lists the address in spec.externalIPs. The condition does not name it: it may
+// be in another namespace.
+func TestFlowsOfAListedAddressNameTheCause(t *testing.T) {
+	for reason, spoil := range map[string]func(w *world.Snapshot, a netip.Addr){
+		v1alpha1.ReasonMisplacedFlow: func(w *world.Snapshot, a netip.Addr) { w.Misplaced = map[netip.Addr]bool{a: true} },
+		v1alpha1.ReasonStaleFlow: func(w *world.Snapshot, a netip.Addr) {
+			for _, n := range w.Nodes {
+				worldtest.ReportStale(n, a.String())
+			}
+		},
+	} {
+		var m decide.State
+		s := worldtest.Service(web, 1)
+		w := worldtest.OnBrEx(s)
+		for _, n := range w.Nodes {
+			worldtest.ReportStale(n)
+		}
+		s.Assigned, s.Given = statusOf(&m, w).Addrs, statusOf(&m, w).Addrs
+		spoil(w, s.Assigned[0])
+		for _, listed := range []string{"10.50.0.7/32", s.Assigned[0].String() + "/32"} {
+			w.Listed = world.Listed{netip.MustParsePrefix(listed): {}}
+			got, cause := statusOf(&m, w).Announced, "another Service lists the address in spec.externalIPs"
+			if got.Reason != reason || strings.Contains(got.Message, cause) != w.Listed.Has(s.Assigned[0]) {
+				t.Errorf("%s, and %s is listed: %v", reason, listed, got)
+			}
+		}
+	}
+}
+
 // While the bridge of the gateway keeps requests from OVN, Announced is False. The status is rewritten at growing
 // intervals so that OVN-Kubernetes recomputes its flows.
 func TestStatusIsRefreshedWhileBridgeFlowsAreStale(t *testing.T) {
