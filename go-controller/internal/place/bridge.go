@@ -57,7 +57,8 @@ func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 
 // staleFlows describes the flows that keep requests for addresses of the domain from OVN's port. It returns an empty
 // string if there are none. Only addresses count whose flows can be repaired by a status update (see refreshable):
-// others would make the gateway faulty permanently.
+// others would make the gateway faulty permanently. Nor do addresses that another Service lists: OVN-Kubernetes chooses
+// between the flows of both after each change of a Service, so that shards would move again and again.
 func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
@@ -66,7 +67,7 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 	n := 0
 	for _, s := range w.Services {
 		for _, a := range refreshable(s) {
-			if _, here := d.subnet(a); !here {
+			if _, here := d.subnet(a); !here || w.Listed.Has(a) {
 				continue
 			}
 			if _, stale := slices.BinarySearchFunc(port.Stale, a, netip.Addr.Compare); stale {
