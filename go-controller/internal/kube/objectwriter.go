@@ -30,8 +30,8 @@ const (
 	// maxForbiddenPause is that while it forbids the write, which it also does while it loads its roles: zones wait for
 	// some statuses.
 	maxForbiddenPause = 5 * time.Second
-	// maxFailurePause is that while writes fail for other reasons, as a webhook that is down. What is urgent is tried again
-	// after objectPause.
+	// maxFailurePause is that while writes fail for other reasons, as a webhook that is down. What is urgent is tried
+	// again after objectPause.
 	maxFailurePause = 10 * time.Second
 	// statusBurst writes of a paced object can follow each other with that pause, further ones with statusPause: counts of
 	// a pool change whenever a tenant creates or deletes a Service, and a router changes what a node reports.
@@ -72,8 +72,8 @@ type written[T object] struct {
 	object T
 }
 
-// refusal is what the API server refused or did not store, and the pause after that. A status that differs in what is urgent does not
-// wait: it may not be refused.
+// refusal is what the API server refused or did not store, and the pause after that. A status that differs in what is
+// urgent does not wait: it may not be refused.
 type refusal[T object] struct {
 	object T
 	pause  time.Duration

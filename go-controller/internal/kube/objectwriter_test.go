@@ -346,7 +346,9 @@ func TestForbiddenStatusIsTriedEachFiveSeconds(t *testing.T) {
 // down refuses every write as an API server whose webhook can't be called.
 type down struct{ attempts int }
 
-func (d *down) UpdateStatus(context.Context, *v1alpha1.IPAddressPool, metav1.UpdateOptions) (*v1alpha1.IPAddressPool, error) {
+func (d *down) UpdateStatus(context.Context, *v1alpha1.IPAddressPool, metav1.UpdateOptions) (*v1alpha1.IPAddressPool,
+	error,
+) {
 	d.attempts++
 	return nil, errors.NewInternalError(http.ErrServerClosed)
 }

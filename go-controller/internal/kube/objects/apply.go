@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,7 +15,6 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/manifest"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -24,15 +24,15 @@ import (
 // maxLacking is the number of fields that a note names.
 const maxLacking = 3
 
-// stored returns a manifest as the API server would store it, and the errors for which it would be refused. old is the
-// present object, nil if there is none. The note is empty unless the result depends on how the manifest is applied.
+// stored returns a manifest as the API server would store it, and the errors for which it would be refused. typed is an
+// empty object of its kind, and old the present object, nil if there is none. The note is empty unless the result depends on how the manifest is applied.
 //
 // A manifest with a UID or a resourceVersion is an answer of the API server, for example to kubectl label
 // --dry-run=server -o yaml: it is the whole object. Others are what kubectl apply gets: the fields that the last one
 // had and this one lacks are removed. Where the last one is not known, objects of Kubernetes keep what the manifest
 // lacks, because the API server and controllers have set most of that, and ours lose it, so that a plan shows what may
 // be lost.
-func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next map[string]any, note string,
+func stored(u *unstructured.Unstructured, typed any, old map[string]any, check Check) (next map[string]any, note string,
 	errs []string, err error) {
 	ours := u.GetAPIVersion() == v1alpha1.GroupVersion().String()
 	last, hasLast := (&unstructured.Unstructured{Object: old}).GetAnnotations()[corev1.LastAppliedConfigAnnotation]
@@ -44,7 +44,7 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 		next, unknown = u.Object, true
 	default:
 		// The API server sets fields of kinds of Kubernetes that manifests do not have, for example spec.ipFamilies.
-		if next, err = applied(u, old, last); err != nil {
+		if next, err = applied(u, typed, old, last); err != nil {
 			return nil, "", []string{fmt.Sprintf("annotation %s: %v", corev1.LastAppliedConfigAnnotation, err)}, nil
 		}
 		unknown = !hasLast
@@ -73,7 +73,7 @@ func stored(u *unstructured.Unstructured, old map[string]any, check Check) (next
 
 // applied returns what kubectl apply makes of an object (a three-way merge). last is the manifest that was applied
 // last, in JSON; empty if that is not known: then nothing is removed.
-func applied(u *unstructured.Unstructured, old map[string]any, last string) (map[string]any, error) {
+func applied(u *unstructured.Unstructured, typed any, old map[string]any, last string) (map[string]any, error) {
 	next := runtime.DeepCopyJSON(u.Object)
 	delete(next, "status")
 	metadata, _ := next["metadata"].(map[string]any)
@@ -98,7 +98,7 @@ func applied(u *unstructured.Unstructured, old map[string]any, last string) (map
 	if err != nil {
 		return nil, fmt.Errorf("encode the present object: %w", err)
 	}
-	if typed, err := scheme.Scheme.New(u.GroupVersionKind()); err == nil {
+	if group := u.GroupVersionKind().Group; group == "" || strings.HasSuffix(group, ".k8s.io") {
 		return appliedLists(typed, []byte(last), modified, current)
 	}
 	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(last), modified, current)
@@ -114,7 +114,7 @@ func applied(u *unstructured.Unstructured, old map[string]any, last string) (map
 
 // appliedLists is applied for a kind of Kubernetes, whose type says by which key the entries of a list are merged: what
 // others have added to spec.ports of a Service or to spec.taints of a Node stays.
-func appliedLists(typed runtime.Object, last, modified, current []byte) (map[string]any, error) {
+func appliedLists(typed any, last, modified, current []byte) (map[string]any, error) {
 	lists, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func fieldsWithout(object, other map[string]any) []string {
 	return slices.Sorted(maps.Keys(fields))
 }
 
-// defaultsOfKubernetes returns what the API server and Kubernetes' controllers set in Services, Namespaces and Nodes that
-// lack it; empty if the value depends on more.
+// defaultsOfKubernetes returns what the API server and Kubernetes' controllers set in Services, Namespaces and Nodes
+// that lack it; empty if the value depends on more.
 func defaultsOfKubernetes() map[string]string {
 	return map[string]string{"spec.clusterIP": "", "spec.clusterIPs": "", "spec.ipFamilies": "", "spec.ipFamilyPolicy": "",
 		"spec.healthCheckNodePort": "", "spec.allocateLoadBalancerNodePorts": "true",

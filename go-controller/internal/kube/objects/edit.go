@@ -36,8 +36,9 @@ type Edited struct {
 
 // Edit sets the objects of manifests of users as the API server would store them after kubectl apply, or after kubectl
 // replace if a manifest has a UID or a resourceVersion. The objects keep what the API server and controllers write:
-// status, UID and time of creation. New objects are created from now on, a second after each other. Kinds without a namespace ignore that of a
-// manifest; others without one are in the given namespace. Text that kubectl can't read is an error.
+// status, UID and time of creation. New objects are created from now on, a second after each other. Kinds without a
+// namespace ignore that of a manifest; others without one are in the given namespace. Text that kubectl can't read is
+// an error.
 func (o *Objects) Edit(documents []byte, namespace string, now time.Time, check Check) (*Edited, error) {
 	manifests, err := manifest.Parse(documents)
 	if err != nil {
@@ -110,7 +111,7 @@ func (o *Objects) edit(u *unstructured.Unstructured, namespace string, now time.
 	if err != nil {
 		return err
 	}
-	next, note, errs, err := stored(u, old, check)
+	next, note, errs, err := stored(u, l.typed, old, check)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,9 @@ func (o *Objects) Delete(kind, namespace, name string) bool {
 type list struct {
 	apiVersion string
 	namespaced bool
-	set        func(content map[string]any) error
+	// typed is an empty object.
+	typed any
+	set   func(content map[string]any) error
 	// find returns the object as JSON would have it; nil if there is none.
 	find   func(namespace, name string) (map[string]any, error)
 	remove func(namespace, name string) bool
@@ -88,7 +90,7 @@ func listOf[T any, P object[T]](objects *[]P, apiVersion string, namespaced bool
 		return slices.IndexFunc(*objects, func(o P) bool { return o.GetName() == name && o.GetNamespace() == namespace })
 	}
 	return list{
-		apiVersion: apiVersion, namespaced: namespaced,
+		apiVersion: apiVersion, namespaced: namespaced, typed: new(T),
 		set: func(content map[string]any) error {
 			v := P(new(T))
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, v, true); err != nil {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// serviceErrors returns errors for which the API server would refuse a Service: values that it does not know, ports, and
-// addresses. There are others (ValidateServiceCreate in k8s.io/kubernetes), for example about ports without a name.
-// What a field lacks is set by the API server.
+// serviceErrors returns errors for which the API server would refuse a Service: values that it does not know, ports,
+// and addresses. There are others (ValidateServiceCreate in k8s.io/kubernetes), for example about ports without a name.
+// The API server sets what a Service lacks.
 func serviceErrors(old, next map[string]any) []string {
 	var s corev1.Service
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(next, &s); err != nil {
