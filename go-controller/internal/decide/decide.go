@@ -87,6 +87,7 @@ func NewState(epoch uint64) State { return State{probing: probing{epoch: epoch}}
 // Decide computes every decision for a snapshot.
 func (st *State) Decide(w *world.Snapshot) *Decision {
 	w = st.overlay.applyTo(w)
+	st.refreshes.addHopeless(w)
 	layout := place.Compute(w)
 	w = st.probing.accept(w, layout)
 	d := &Decision{World: w, Layout: layout}

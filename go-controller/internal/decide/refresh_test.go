@@ -4,6 +4,7 @@ package decide
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,5 +70,95 @@ func TestRefreshesKeepTheirDelay(t *testing.T) {
 	}
 	if got := m.refreshes[web]; got.next != next || got.lists {
 		t.Errorf("after reports that alternate: %+v, want nothing before %s", got, next)
+	}
+}
+
+// A Service whose status can't be rewritten does not keep the gateways of all others faulty. After a minute its
+// address counts no longer, also against a gateway that joins, until the status is rewritten.
+func TestRefreshThatIsNeverWrittenCountsForAMinute(t *testing.T) {
+	var m State
+	s := worldtest.Service(web, 1)
+	w := worldtest.OnBrEx(s)
+	report := func(stale ...string) {
+		for _, n := range w.Nodes {
+			worldtest.ReportStale(n, stale...)
+		}
+	}
+	report()
+	s.Assigned = m.Decide(w).Allocation.Services[web].Addrs
+	s.Given = s.Assigned
+	excluded := func() int { return len(m.Decide(w).Layout.Domains[0].Excluded) }
+	report(s.Assigned[0].String())
+	end := w.Now.Add(time.Minute)
+	for d := m.Decide(w); w.Now.Before(end); d = m.Decide(w) {
+		if !d.Due.After(w.Now) {
+			t.Fatalf("at %s a pass is due at %s", w.Now, d.Due)
+		}
+		if n := len(d.Layout.Domains[0].Excluded); w.Now.Before(end.Add(-30*time.Second)) && n != 3 {
+			t.Errorf("at %s %d gateways are excluded", w.Now, n)
+		}
+		w.Now = d.Due
+	}
+	if n := excluded(); n > 0 {
+		t.Errorf("after a minute, %d gateways are excluded", n)
+	}
+	s.ListsPorts = true
+	if n := excluded(); n != 3 {
+		t.Errorf("rewritten at last, the address counts against %d gateways", n)
+	}
+}
+
+// A flow that stays stale although the status is rewritten counts after two rewrites only if most addresses of the
+// domain have such flows there: then OVN-Kubernetes recomputes none. An address that was repaired counts again later.
+func TestFlowThatIsNotRepairedCountsForTwoRewrites(t *testing.T) {
+	var m State
+	services := []*world.Service{worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "b"}, 2),
+		worldtest.Service(world.Key{Namespace: "shop", Name: "c"}, 3)}
+	w := worldtest.OnBrEx(services...)
+	for _, n := range w.Nodes {
+		worldtest.ReportStale(n)
+	}
+	d := m.Decide(w)
+	var addrs []string
+	for _, s := range services {
+		s.Assigned = d.Allocation.Services[s.Key].Addrs
+		s.Given = s.Assigned
+		addrs = append(addrs, s.Assigned[0].String())
+	}
+	rewrites := 0
+	pass := func(seconds int) (excluded []string) {
+		w.Now = w.Now.Add(time.Duration(seconds) * time.Second)
+		d := m.Decide(w)
+		for _, s := range services {
+			rewritten := *s
+			rewritten.ListsPorts = d.ListsPorts(s)
+			*s = rewritten
+		}
+		rewrites += len(d.Refreshed)
+		for _, out := range d.Layout.Domains[0].Excluded {
+			excluded = append(excluded, out.Node)
+		}
+		return excluded
+	}
+	worldtest.ReportStale(w.Nodes[0], addrs...) // recomputes no flow
+	worldtest.ReportStale(w.Nodes[1], addrs[0]) // has one that is left over
+	worldtest.ReportStale(w.Nodes[2], addrs[0])
+	if got := pass(0); len(got) != 3 {
+		t.Errorf("at first, excluded: %v", got)
+	}
+	for range 12 {
+		pass(5)
+	}
+	if got := pass(0); !slices.Equal(got, []string{"n1"}) || rewrites < 6 {
+		t.Errorf("after a minute and %d rewrites, excluded: %v", rewrites, got)
+	}
+	for _, n := range w.Nodes {
+		worldtest.ReportStale(n)
+	}
+	pass(1)
+	pass(1800)
+	worldtest.ReportStale(w.Nodes[1], addrs[0])
+	if got := pass(1); !slices.Equal(got, []string{"n2"}) {
+		t.Errorf("stale again after it was repaired, excluded: %v", got)
 	}
 }

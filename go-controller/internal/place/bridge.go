@@ -56,28 +56,35 @@ func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 }
 
 // staleFlows describes the flows that keep requests for addresses of the domain from OVN's port. It returns an empty
-// string if there are none. Only addresses count whose flows can be repaired by a status update (see refreshable):
-// others would make the gateway faulty permanently. Nor do addresses that another Service lists: OVN-Kubernetes chooses
-// between the flows of both after each change of a Service, so that shards would move again and again.
+// string if there are none. Only addresses count whose flows a status update may still repair (see Refreshable and
+// isBeyondRefresh): others would make the gateway faulty permanently, for all Services of the domain. An address that
+// was rewritten to no effect counts only if most addresses of the domain are stale on the bridge: OVN-Kubernetes
+// recomputes no flows there, and the cause is not the address.
 func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
 	}
 	var first netip.Addr
-	n := 0
+	n, repairable, all := 0, 0, 0
 	for _, s := range w.Services {
-		for _, a := range refreshable(s) {
-			if _, here := d.subnet(a); !here || w.Listed.Has(a) {
+		for _, a := range Refreshable(s) {
+			if _, here := d.subnet(a); !here {
 				continue
 			}
-			if _, stale := slices.BinarySearchFunc(port.Stale, a, netip.Addr.Compare); stale {
-				if n++; n == 1 || a.Less(first) {
-					first = a
-				}
+			all++
+			_, stale := slices.BinarySearchFunc(port.Stale, a, netip.Addr.Compare)
+			if !stale || isBeyondRefresh(a, w) {
+				continue
+			}
+			if n++; n == 1 || a.Less(first) {
+				first = a
+			}
+			if !w.NotRepaired[a] {
+				repairable++
 			}
 		}
 	}
-	if n == 0 {
+	if repairable == 0 && 2*n <= all {
 		return ""
 	}
 	what := first.String()
@@ -88,14 +95,20 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 		port.Bridge, name, what)
 }
 
-// refreshable returns the addresses of a Service for which OVN-Kubernetes recomputes its flows when we rewrite the
+// Refreshable returns the addresses of a Service for which OVN-Kubernetes recomputes its flows when we rewrite the
 // status: those that we allocated and that are in the status. It ignores Services of other service proxies.
-func refreshable(s *world.Service) []netip.Addr {
+func Refreshable(s *world.Service) []netip.Addr {
 	if s.OtherProxy() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
+
+// isBeyondRefresh reports whether a stale flow for an address of ours is no fault of the bridge and its gateway. The
+// status can't be rewritten: the object is too large, or other clients change it all the time. Or another Service lists
+// the address: OVN-Kubernetes has a flow for each and chooses one of them anew after each change of a Service, so that
+// shards would move again and again.
+func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool { return w.NotRewritten[a] || w.Listed.Has(a) }
 
 // setBlocked defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
 // down on some.
@@ -154,9 +167,6 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 	}
 	return true, ""
 }
-
-// Refreshable returns the addresses of a Service for which a status update repairs stale flows.
-func (l *Layout) Refreshable(s *world.Service) []netip.Addr { return refreshable(s) }
 
 // Stale returns the addresses whose requests are kept from OVN's port by the bridge of at least one gateway.
 func (l *Layout) Stale(w *world.Snapshot) map[netip.Addr]bool {

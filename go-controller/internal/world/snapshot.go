@@ -89,6 +89,10 @@ type Snapshot struct {
 	// HeldExternalIPs are the addresses of spec.externalIPs that Services hold according to decisions of ours that are
 	// not yet in their statuses (Service.HeldExternalIPs).
 	HeldExternalIPs map[Key][]netip.Addr
+	// NotRewritten are the addresses of Services whose statuses were to be rewritten so that OVN-Kubernetes recomputes
+	// stale flows, and do not show it in time. NotRepaired are those whose flows stayed stale although they were rewritten
+	// in time.
+	NotRewritten, NotRepaired map[netip.Addr]bool
 }
 
 // Conflict is the observation of another host that answers for an address (RFC 5227 for IPv4, RFC 4862 section 5.4 for

@@ -13,6 +13,8 @@
 //	                and "mode MODE [release]"
 //	granted         lines "NAMESPACE/NAME ADDRESS...": granted, not yet in a status
 //	unsettled       lines "NAMESPACE/NAME ADDRESS...": in writes of the status that may still arrive
+//	not-rewritten   lines "ADDRESS": their stale flows can't be repaired, because the status can't be rewritten
+//	not-repaired    lines "ADDRESS": their flows stayed stale although the status was rewritten
 //	shard-states    lines "DOMAIN/INDEX active=CHASSIS order=CHASSIS,CHASSIS"
 //	bridges         lines "CHASSIS NETWORK:BRIDGE,NETWORK:BRIDGE"; CHASSIS alone has none
 //	sessions        lines "NODE PEER up", "NODE PEER up without FAMILY" or "NODE PEER PROBLEM...": the state of a BGP
@@ -142,6 +144,10 @@ func read(archive *txtar.Archive) (*Case, error) {
 		case "unsettled":
 			c.World.Unsettled = map[world.Key][]netip.Addr{}
 			err = eachAddrs(f.Data, c.World.Unsettled)
+		case "not-rewritten":
+			c.World.NotRewritten, err = addrSet(f.Data)
+		case "not-repaired":
+			c.World.NotRepaired, err = addrSet(f.Data)
 		case "shard-states":
 			err = eachLine(f.Data, c.shardState)
 		case "bridges":
@@ -233,6 +239,17 @@ func eachAddrs(data []byte, into map[world.Key][]netip.Addr) error {
 		}
 		return nil
 	})
+}
+
+// addrSet reads lines "ADDRESS".
+func addrSet(data []byte) (map[netip.Addr]bool, error) {
+	set := map[netip.Addr]bool{}
+	err := eachLine(data, func(words []string) error {
+		a, err := netip.ParseAddr(words[0])
+		set[a] = true
+		return err
+	})
+	return set, err
 }
 
 func (c *Case) conflict(words []string) error {
