@@ -28,13 +28,13 @@ func (d *Domain) admitToSharedBridge(n *world.Node, bridge string, w *world.Snap
 	port, seen := n.Localnets[name]
 	switch {
 	case seen:
-		d.bridgeFaults[n.Name] = d.staleFlows(&port, name, w)
+		d.staleFaults[n.Name] = d.staleFlows(&port, name, w)
 		return "", ""
 	case d.isConfiguredGateway(n, w):
 		if n.Localnets == nil {
 			d.withoutGuard = append(d.withoutGuard, n.Name)
 		} else {
-			d.bridgeFaults[n.Name] = fmt.Sprintf("OVN's port %s is not on bridge %s", name, bridge)
+			d.portFaults[n.Name] = fmt.Sprintf("OVN's port %s is not on bridge %s", name, bridge)
 		}
 		return "", ""
 	case n.Localnets == nil:

@@ -11,7 +11,8 @@ import (
 // fitness is how well a node can serve the shards of a domain. A partial one, of OpenShift SDN, has no address in the
 // subnets of one family, so that it has no route to the segment in that family. A leaving node drains but still works.
 // The agent of a silent one does not report: its zone would not learn that it is to have a shard, and would not claim
-// it, while the other gateways leave the shard to it. A faulty one does not work.
+// it, while the other gateways leave the shard to it. A stale one does not receive requests for some addresses. A faulty
+// one does not work.
 type fitness int
 
 const (
@@ -19,13 +20,16 @@ const (
 	partial
 	draining
 	silent
+	stale
 	faulty
 )
 
 func (d *Domain) fitness(n *world.Node) fitness {
 	switch {
-	case d.fault(n) != "":
+	case cmp.Or(n.FaultOf(d.Spec.PhysicalNetwork).Message, d.portFaults[n.Name]) != "":
 		return faulty
+	case d.staleFaults[n.Name] != "":
+		return stale
 	case n.Agent != nil && n.Agent.Silent:
 		return silent
 	case n.Draining != "":
@@ -38,7 +42,7 @@ func (d *Domain) fitness(n *world.Node) fitness {
 
 // fault returns what prevents a node from serving the domain's network, or an empty string.
 func (d *Domain) fault(n *world.Node) string {
-	return cmp.Or(n.FaultOf(d.Spec.PhysicalNetwork).Message, d.bridgeFaults[n.Name])
+	return cmp.Or(n.FaultOf(d.Spec.PhysicalNetwork).Message, d.portFaults[n.Name], d.staleFaults[n.Name])
 }
 
 // best returns the fitness of the fittest member.

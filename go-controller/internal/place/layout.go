@@ -69,8 +69,9 @@ type Domain struct {
 	residents []string
 	// sharedBridges contains the gateways among the residents whose gateway mode is shared, by node.
 	sharedBridges map[string]bool
-	// bridgeFaults describe, by node, how such a bridge keeps requests for addresses from OVN.
-	bridgeFaults map[string]string
+	// portFaults and staleFaults describe, by node, how such a bridge keeps requests from OVN: those for all addresses, or
+	// for some.
+	portFaults, staleFaults map[string]string
 	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.
 	withoutGuard []string
 	// held are the nodes that the domain no longer selects and that have not released shards, by index of the shard.
@@ -158,7 +159,8 @@ func (l *Layout) assignPools(d *Domain, exists map[string]bool) {
 
 func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones,
 	w *world.Snapshot) *Domain {
-	d := &Domain{Spec: spec, bridgeFaults: map[string]string{}, sharedBridges: map[string]bool{}}
+	d := &Domain{Spec: spec, portFaults: map[string]string{}, staleFaults: map[string]string{},
+		sharedBridges: map[string]bool{}}
 	if s := &w.Cluster.ModeSetting; !s.Mode.Layer2() {
 		d.DisabledReason = s.Off("layer 2 is")
 		d.decideMove(nil, w)

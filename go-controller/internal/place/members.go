@@ -231,7 +231,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		}
 	case draining:
 		d.AllDraining = true
-		if stay := notDraining(members); len(stay) > 0 { // silent or faulty
+		if stay := notDraining(members); len(stay) > 0 { // silent, stale or faulty
 			var names []string
 			for _, n := range stay {
 				names = append(names, n.Name)
@@ -241,10 +241,14 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		}
 		warn("all gateways are draining and stay active")
 	case silent:
-	case faulty:
+	case stale, faulty:
 		var faults []ExcludedNode
 		for _, n := range members {
 			faults = append(faults, ExcludedNode{n.Name, ReasonFaulty, fmt.Sprintf("node %q: %s", n.Name, d.fault(n))})
+		}
+		if d.best(members) == stale {
+			warn("no gateway is without a fault: %s", causes(faults))
+			break
 		}
 		warn("all gateways are faulty and stay active: %s", causes(faults))
 	}
