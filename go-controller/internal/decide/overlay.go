@@ -31,8 +31,10 @@ type overlay struct {
 	moves map[string]move
 	// recoveries are the nodes of domains with preempt that had a fault or were excluded. members are the nodes that
 	// could be gateways at some time, by domain.
-	recoveries map[domainNode]recovery
+	recoveries recoveries
 	members    map[string]map[string]bool
+	// staleGateways are the gateways that had stale flows which counted.
+	staleGateways recoveries
 }
 
 // applyTo returns the snapshot with what its statuses do not show yet.

@@ -3,6 +3,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,9 +11,10 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// holdTime is how long a gateway must be without a fault, and not excluded, until preempt moves its shards back to it:
-// as long as a zone must have a problem until it is a fault. Each move interrupts clients. The time doubles, up to
-// maxHoldTime, with each time that the gateway is out again before the last one has been over for maxHoldTime.
+// holdTime is how long a gateway must be without a fault, and not excluded, until preempt moves its shards back to it,
+// and without stale flows until it gets shards of others: as long as a zone must have a problem until it is a fault.
+// Each move interrupts clients. The time doubles, up to maxHoldTime, with each time that the gateway is out again
+// before the last one has been over for maxHoldTime.
 const holdTime, maxHoldTime = 30 * time.Second, 8 * time.Minute
 
 // domainNode is a node of a domain.
@@ -26,23 +28,37 @@ type recovery struct {
 	hold  time.Duration
 }
 
+// recoveries are those of the nodes of domains.
+type recoveries map[domainNode]recovery
+
 // isOver reports whether shards may return to the node.
 func (r recovery) isOver(now time.Time) bool { return !r.out && !now.Before(r.ended.Add(r.hold)) }
 
-// withRecovering adds the nodes that were out a short while ago, or in the last pass, to domains with preempt. A
-// process that starts knows of none.
-func (o *overlay) withRecovering(domains []*world.Domain, now time.Time) []*world.Domain {
-	byDomain := map[string][]string{}
-	for g, r := range o.recoveries {
-		if !r.isOver(now) {
-			byDomain[g.domain] = append(byDomain[g.domain], g.node)
+// notOver returns the nodes that were out a short while ago, or in the last pass, by domain.
+func (r recoveries) notOver(now time.Time) map[string][]string {
+	nodes := map[string][]string{}
+	for g, last := range r {
+		if !last.isOver(now) {
+			nodes[g.domain] = append(nodes[g.domain], g.node)
 		}
 	}
+	for _, names := range nodes {
+		slices.Sort(names)
+	}
+	return nodes
+}
+
+// withRecovering adds the nodes that were out a short while ago, or in the last pass, to domains with preempt, and
+// those with stale flows to all domains. A process that starts knows of none.
+func (o *overlay) withRecovering(domains []*world.Domain, now time.Time) []*world.Domain {
+	recovering, stale := o.recoveries.notOver(now), o.staleGateways.notOver(now)
 	for i, d := range domains {
-		if nodes := byDomain[d.Name]; d.Preempt && len(nodes) > 0 {
-			updated := *d
-			slices.Sort(nodes)
-			updated.Recovering, domains[i] = nodes, &updated
+		updated := *d
+		if d.Preempt {
+			updated.Recovering = recovering[d.Name]
+		}
+		if updated.RecentlyStale = stale[d.Name]; len(updated.Recovering)+len(updated.RecentlyStale) > 0 {
+			domains[i] = &updated
 		}
 	}
 	return domains
@@ -63,7 +79,7 @@ func (o *overlay) recordOut(w *world.Snapshot, layout *place.Layout) map[domainN
 		}
 		name := d.Spec.Name
 		for _, left := range d.Excluded {
-			if left.Reason == place.ReasonFaulty {
+			if left.Reason == place.ReasonFaulty && !d.RecentlyStale[left.Node] {
 				out[domainNode{name, left.Node}] = true
 			}
 		}
@@ -91,7 +107,7 @@ func possibleGateways(d *place.Domain) map[string]bool {
 		}
 	}
 	for _, left := range d.Excluded {
-		if left.Reason == place.ReasonEnoughGateways {
+		if left.Reason == place.ReasonEnoughGateways || d.RecentlyStale[left.Node] {
 			nodes[left.Node] = true
 		} else {
 			delete(nodes, left.Node)
@@ -100,36 +116,53 @@ func possibleGateways(d *place.Domain) map[string]bool {
 	return nodes
 }
 
-// recordRecoveries records which nodes of domains with preempt are out. It returns when the first shard may return to a
-// node, or the zero time if none waits.
+// recordRecoveries records which nodes of domains with preempt are out, and which gateways have stale flows. It returns
+// when the first shard may return to a node, or the zero time if none waits.
 func (o *overlay) recordRecoveries(w *world.Snapshot, layout *place.Layout) time.Time {
-	out, now := o.recordOut(w, layout), w.Now
 	if o.recoveries == nil {
-		o.recoveries = map[domainNode]recovery{}
+		o.recoveries, o.staleGateways = recoveries{}, recoveries{}
 	}
-	for g := range out {
-		r, again := o.recoveries[g]
-		switch {
-		case !again:
-			r.hold = holdTime
-		case !r.out:
-			r.hold = min(2*r.hold, maxHoldTime)
+	stale, exists := map[domainNode]bool{}, map[string]bool{}
+	for _, d := range layout.Domains {
+		exists[d.Spec.Name] = true
+		for node := range d.Stale {
+			stale[domainNode{d.Spec.Name, node}] = true
 		}
-		r.out = true
-		o.recoveries[g] = r
+	}
+	maps.DeleteFunc(o.staleGateways, func(g domainNode, _ recovery) bool { return !exists[g.domain] })
+	// Stale flows move no shard while those before still count, so only a time after that is another one. Otherwise
+	// OVN-Kubernetes, which may repair the flows of one Service after the other, would soon cause the longest time.
+	return world.Earliest(
+		o.recoveries.record(o.recordOut(w, layout), w.Now, func(r recovery) bool { return !r.out }),
+		o.staleGateways.record(stale, w.Now, func(r recovery) bool { return r.isOver(w.Now) }))
+}
+
+// record records which nodes are out now. The time until shards may return to a node doubles if again reports that it
+// is out for another time. record returns when the first shard may return to a node, or the zero time if none waits.
+func (r recoveries) record(out map[domainNode]bool, now time.Time, again func(recovery) bool) time.Time {
+	for g := range out {
+		last, known := r[g]
+		switch {
+		case !known:
+			last.hold = holdTime
+		case again(last):
+			last.hold = min(2*last.hold, maxHoldTime)
+		}
+		last.out = true
+		r[g] = last
 	}
 	var first time.Time
-	for g, r := range o.recoveries {
-		if r.out && !out[g] {
-			r.out, r.ended = false, now
-			o.recoveries[g] = r
+	for g, last := range r {
+		if last.out && !out[g] {
+			last.out, last.ended = false, now
+			r[g] = last
 		}
 		switch {
-		case r.out:
-		case !now.Before(r.ended.Add(maxHoldTime)):
-			delete(o.recoveries, g)
-		case !r.isOver(now):
-			first = world.Earliest(first, r.ended.Add(r.hold))
+		case last.out:
+		case !now.Before(last.ended.Add(maxHoldTime)):
+			delete(r, g)
+		case !last.isOver(now):
+			first = world.Earliest(first, last.ended.Add(last.hold))
 		}
 	}
 	return first

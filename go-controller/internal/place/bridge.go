@@ -28,7 +28,11 @@ func (d *Domain) admitToSharedBridge(n *world.Node, bridge string, w *world.Snap
 	port, seen := n.Localnets[name]
 	switch {
 	case seen:
-		d.staleFaults[n.Name] = d.staleFlows(&port, name, w)
+		if flows := d.staleFlows(&port, name, w); flows != "" {
+			d.Stale[n.Name] = flows
+		} else if slices.Contains(d.Spec.RecentlyStale, n.Name) && d.fault(n) == "" {
+			d.RecentlyStale[n.Name] = true
+		}
 		return "", ""
 	case d.isConfiguredGateway(n, w):
 		if n.Localnets == nil {

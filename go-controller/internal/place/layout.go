@@ -61,6 +61,10 @@ type Domain struct {
 	BlockedReason string
 	// Move is the progress of the request to move shards (Spec.Move), the zero value without one.
 	Move world.MoveResult
+	// Stale describes, by node, the flows that keep requests for addresses from OVN. RecentlyStale are the nodes for which
+	// such flows count although they ended a short while ago (Spec.RecentlyStale), and which have no fault.
+	Stale         map[string]string
+	RecentlyStale map[string]bool
 	// Mode is how the domain is served, ModeMessage what that follows from. They are empty if it is not served.
 	Mode        world.ServingMode
 	ModeMessage string
@@ -69,9 +73,8 @@ type Domain struct {
 	residents []string
 	// sharedBridges contains the gateways among the residents whose gateway mode is shared, by node.
 	sharedBridges map[string]bool
-	// portFaults and staleFaults describe, by node, how such a bridge keeps requests from OVN: those for all addresses, or
-	// for some.
-	portFaults, staleFaults map[string]string
+	// portFaults describe, by node, how such a bridge keeps the requests for all addresses from OVN.
+	portFaults map[string]string
 	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.
 	withoutGuard []string
 	// held are the nodes that the domain no longer selects and that have not released shards, by index of the shard.
@@ -159,8 +162,8 @@ func (l *Layout) assignPools(d *Domain, exists map[string]bool) {
 
 func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones *world.Zones,
 	w *world.Snapshot) *Domain {
-	d := &Domain{Spec: spec, portFaults: map[string]string{}, staleFaults: map[string]string{},
-		sharedBridges: map[string]bool{}}
+	d := &Domain{Spec: spec, portFaults: map[string]string{}, sharedBridges: map[string]bool{},
+		Stale: map[string]string{}, RecentlyStale: map[string]bool{}}
 	if s := &w.Cluster.ModeSetting; !s.Mode.Layer2() {
 		d.DisabledReason = s.Off("layer 2 is")
 		d.decideMove(nil, w)

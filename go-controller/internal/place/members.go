@@ -141,8 +141,8 @@ func (d *Domain) exclude(node string, reason Reason, message string) {
 func (d *Domain) excludeMembers(members []*world.Node, serves map[*world.Node]bool) {
 	for _, n := range members {
 		switch {
-		case d.fault(n) != "":
-			d.exclude(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
+		case d.faultText(n) != "":
+			d.exclude(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.faultText(n)))
 		case n.Draining != "" && d.AllDraining && serves[n]:
 			d.exclude(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no "+
 				"others",
@@ -242,15 +242,9 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		warn("all gateways are draining and stay active")
 	case silent:
 	case stale, faulty:
-		var faults []ExcludedNode
-		for _, n := range members {
-			faults = append(faults, ExcludedNode{n.Name, ReasonFaulty, fmt.Sprintf("node %q: %s", n.Name, d.fault(n))})
+		if text := d.faultOfEach(members); text != "" {
+			warn("%s", text)
 		}
-		if d.best(members) == stale {
-			warn("no gateway is without a fault: %s", causes(faults))
-			break
-		}
-		warn("all gateways are faulty and stay active: %s", causes(faults))
 	}
 	if names := d.partialMembers(members); names != "" {
 		warn("%s have no address in the subnets of one family (%s), and come after the gateways that do", names, d.subnets())
@@ -364,7 +358,7 @@ func silentMembers(members []*world.Node) string {
 func (d *Domain) recovering(members []*world.Node) string {
 	var names []string
 	for _, n := range members {
-		if d.fault(n) == "" && n.Draining == "" && slices.Contains(d.Spec.Recovering, n.Name) {
+		if d.faultText(n) == "" && n.Draining == "" && slices.Contains(d.Spec.Recovering, n.Name) {
 			names = append(names, n.Name)
 		}
 	}

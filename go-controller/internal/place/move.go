@@ -93,8 +93,8 @@ func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
 		return d.notMemberReason(r.Node, w)
 	}
 	switch {
-	case d.fault(n) != "":
-		return fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n))
+	case d.faultText(n) != "":
+		return fmt.Sprintf("node %q reports: %s", n.Name, d.faultText(n))
 	case n.Draining != "":
 		return fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining)
 	case n.Unreachable:

@@ -51,6 +51,9 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		if d.moveTarget(i) != "" || d.Spec.Preempt && len(orders[i]) > 0 {
 			orders[i] = d.withCurrent(orders[i], members, state)
 		}
+		if j := first[i]; j != noMember && d.RecentlyStale[members[j].Name] {
+			orders[i] = append([]*world.Node{members[j]}, without(orders[i], members[j])...)
+		}
 		if len(state.Missed) > 0 {
 			slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
 				return cmp.Compare(misses(state, a), misses(state, b))
@@ -144,7 +147,8 @@ func (d *Domain) silentFirst(members []*world.Node, c world.ShardState) *world.N
 
 // currentGateway returns the active gateway of a shard, or noMember if none may continue. As long as no member is
 // known to have settled as the active one, it is the member that OVN is configured to prefer: a gateway that returns
-// may claim a shard for a moment and must not keep it because of that. The member continues only if none is fitter.
+// may claim a shard for a moment and must not keep it because of that. The member continues only if none is fitter (see
+// keepsShards).
 // Moving its shards to another gateway that is about to leave would not help.
 func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.ShardState) int {
 	preferred := []string{"", c.Active}
@@ -162,7 +166,7 @@ func (d *Domain) currentGateway(members []*world.Node, best fitness, c world.Sha
 	}
 	for _, name := range preferred {
 		i := slices.IndexFunc(members, func(n *world.Node) bool {
-			return n.Name == name && d.fitness(n) == best
+			return n.Name == name && d.keepsShards(n, best)
 		})
 		if i >= 0 {
 			return i

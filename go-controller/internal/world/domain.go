@@ -35,6 +35,9 @@ type Domain struct {
 	// Recovering are the nodes, with Preempt, to which no shard returns yet: they had a fault, or were excluded, a short
 	// while ago, or still are.
 	Recovering []string
+	// RecentlyStale are the gateways with flows of OVN-Kubernetes that kept requests from OVN a short while ago, or still
+	// do.
+	RecentlyStale []string
 	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
 	Announce time.Duration
 	// Anchors maps the index of each shard to its external addresses, as in the status of the domain. Ordinals are the
