@@ -107,8 +107,6 @@ func New(o Options) (*Guard, error) {
 		write(g.report, v1alpha1.AnnotationProbed, probed, false)
 	})
 	g.addressProber.metrics = g.metrics
-	// Faults and the state of the zone must not wait for what any host on a segment can make long and change often.
-	o.Report.WriteAtOnce(v1alpha1.AnnotationFaults)
 	o.Report.Dispense(v1alpha1.AnnotationConflicts, v1alpha1.AnnotationProbed, v1alpha1.AnnotationAnnouncedConflicts)
 	g.announcer = &announcer{
 		chassis: g.vswitch.Chassis, networks: g.vswitch.Networks, credentials: o.Credentials,

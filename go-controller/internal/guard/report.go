@@ -29,14 +29,15 @@ func write(r *nodelease.Reporter, annotation string, what any, grave bool) {
 	r.Report(annotation, string(text), grave)
 }
 
-// reportFaults reports the faults of networks. The report is urgent if there are any.
+// reportFaults reports the faults of networks. The report is urgent if there are any. It does not wait for what any
+// host on a segment can make long and change often.
 func (g *Guard) reportFaults(faults map[string]world.Fault) {
 	text, err := convert.FaultsReport(faults)
 	if err != nil {
 		klog.ErrorS(err, "Failed to encode a report", "annotation", v1alpha1.AnnotationFaults)
 		return
 	}
-	g.report.Report(v1alpha1.AnnotationFaults, text, len(faults) > 0)
+	g.report.ReportAtOnce(v1alpha1.AnnotationFaults, text, len(faults) > 0)
 }
 
 // reportTunnels reports the state of OVN's tunnels; nil withdraws it. The report is never urgent: when a node is lost,

@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,8 +68,6 @@ type Reporter struct {
 	hurried bool
 	// cleared are the annotations that are removed, dispensable those that are left out if the Lease has no room.
 	cleared, dispensable []string
-	// atOnce are the annotations of which a change is written at once.
-	atOnce []string
 }
 
 // New returns a Reporter. It writes nothing before Run and before the first report. Its metrics carry the name of the
@@ -96,19 +93,25 @@ func New(
 
 // Report sets an annotation. While any annotation is grave, the Lease is as short as the kubelet's.
 func (r *Reporter) Report(annotation, text string, grave bool) {
+	r.report(annotation, text, grave, false)
+}
+
+// ReportAtOnce sets an annotation as Report does. If it has changed, the limit of writes does not delay it.
+func (r *Reporter) ReportAtOnce(annotation, text string, grave bool) {
+	r.report(annotation, text, grave, true)
+}
+
+func (r *Reporter) report(annotation, text string, grave, atOnce bool) {
 	r.mu.Lock()
 	old, reported := r.texts[annotation]
 	events := !reported || old != text || r.urgent[annotation] != grave
 	r.texts[annotation], r.urgent[annotation] = text, grave
-	r.hurried = r.hurried || events && slices.Contains(r.atOnce, annotation)
+	r.hurried = r.hurried || events && atOnce
 	r.mu.Unlock()
 	if events {
 		r.wakeUp()
 	}
 }
-
-// WriteAtOnce exempts annotations from the limit of writes. It must be called before Run.
-func (r *Reporter) WriteAtOnce(annotations ...string) { r.atOnce = append(r.atOnce, annotations...) }
 
 // Clear makes each write remove annotations that a predecessor may have left and that this process does not report.
 // Otherwise they would be as current as its own. It must be called before Run.

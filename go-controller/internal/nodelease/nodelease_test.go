@@ -154,7 +154,6 @@ func TestWritesOfALeaseAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.WriteAtOnce(v1alpha1.AnnotationFaults)
 		go r.Run(t.Context())
 		writes := func() int { return int(testutil.ToFloat64(r.writes.WithLabelValues("ok"))) }
 		expect := func(annotation, want string) {
@@ -180,7 +179,7 @@ func TestWritesOfALeaseAreBounded(t *testing.T) {
 		synctest.Wait()
 		n := writes()
 		r.Report(v1alpha1.AnnotationConflicts, strconv.Itoa(last), true)
-		r.Report(v1alpha1.AnnotationFaults, "down", true)
+		r.ReportAtOnce(v1alpha1.AnnotationFaults, "down", true)
 		expect(v1alpha1.AnnotationFaults, "down")
 		expect(v1alpha1.AnnotationConflicts, strconv.Itoa(last))
 		if err := leases.Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {

@@ -63,7 +63,7 @@ func (g *guard) setFault(network string, fault world.Fault) {
 		delete(g.faults, network)
 	}
 	if text, err := convert.FaultsReport(g.faults); err == nil { // Maps of strings can be encoded.
-		g.report.Report(v1alpha1.AnnotationFaults, text, false)
+		g.report.ReportAtOnce(v1alpha1.AnnotationFaults, text, false)
 	}
 }
 

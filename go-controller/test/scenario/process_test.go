@@ -264,7 +264,6 @@ func (c *cluster) startNode(args []string) (*process, error) {
 	parts := []func(context.Context){report.Run}
 	p.health = func() error { return nil }
 	if guarded {
-		report.WriteAtOnce(v1alpha1.AnnotationFaults)
 		p.guard = &guard{node: node, leases: leases, report: report, occupied: c.occupied}
 		parts = append(parts, p.guard.run)
 	} else {

@@ -104,7 +104,6 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, started: time.Now().UTC().Truncate(time.Second), wake: make(chan struct{}, 1),
 		claims:         claims{},
 		contestedSince: map[world.ShardID]time.Time{}, published: newPublished(o.ClusterSubnets)}
-	o.Report.WriteAtOnce(v1alpha1.AnnotationZone)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)

@@ -53,6 +53,7 @@ func (a *Agent) report() {
 	r.Problem, r.Unwritable, r.Northd = a.problem(topologyError)
 	results := a.runner.Results()
 	a.mu.Lock()
+	last := a.reported
 	r.Applied, r.Failed = a.progress(n.Name, results)
 	a.paceHere(r, a.progressHere(n.Name, results, r.Unwritable != ""), time.Now())
 	a.mu.Unlock()
@@ -61,9 +62,24 @@ func (a *Agent) report() {
 		klog.ErrorS(err, "Failed to encode the report")
 		return
 	}
+	write := a.options.Report.ReportAtOnce
+	if isProgress(last, r) {
+		write = a.options.Report.Report
+	}
 	// An active gateway that no longer reports must be known soon: its zone does not learn that another gateway is to
 	// have its shards.
-	a.options.Report.Report(v1alpha1.AnnotationZone, text, r.Problem+r.Unwritable != "" || len(r.Claims) > 0)
+	write(v1alpha1.AnnotationZone, text, r.Problem+r.Unwritable != "" || len(r.Claims) > 0)
+}
+
+// isProgress reports whether two successive reports differ at most in how far ServicePlans are applied. Any tenant
+// causes such reports, at any rate, and each one that is written is a revision of the whole Lease.
+func isProgress(was, is *world.ZoneAgent) bool {
+	if was == nil {
+		return false
+	}
+	same := *was
+	same.Failed = is.Failed
+	return same.Equal(is)
 }
 
 // problem returns why the zone can't serve, and why it can't be changed, each once that has lasted for a while.

@@ -105,7 +105,7 @@ func (a *Agent) amendLastReport(ctx context.Context, problem, unwritable string,
 		if err != nil {
 			return err
 		}
-		a.options.Report.Report(v1alpha1.AnnotationZone, text, problem+unwritable != "" || len(last.Claims) > 0)
+		a.options.Report.ReportAtOnce(v1alpha1.AnnotationZone, text, problem+unwritable != "" || len(last.Claims) > 0)
 	}
 	return nil
 }
