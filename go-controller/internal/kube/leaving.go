@@ -14,8 +14,9 @@ import (
 )
 
 // addLeaving adds the addresses of Services that are no longer ours but still have our status, and returns the UIDs of
-// these Services. The API server empties the ingress of a Service that is not of type LoadBalancer. The condition has
-// the addresses still: if the Service is ours again before the condition is removed, it has them, too.
+// these Services. The API server empties the ingress of a Service that is not of type LoadBalancer, and the controller
+// of another class may replace it. The condition has the addresses still: if the Service is ours again before the
+// condition is removed, it has them, too.
 func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 	left := make(map[world.Key]types.UID, len(f.releasing))
 	w.Leaving, w.LeavingShared = map[netip.Addr]world.Key{}, map[world.Key][]netip.Addr{}
@@ -34,12 +35,7 @@ func (f *Facts) addLeaving(w *world.Snapshot) map[world.Key]types.UID {
 	for _, key := range slices.SortedFunc(maps.Keys(f.releasing), world.Key.Compare) {
 		s := f.releasing[key]
 		left[key] = s.UID
-		ours := convert.Given(s)
-		if len(s.Status.LoadBalancer.Ingress) > 0 {
-			shown := convert.Assigned(s)
-			ours = slices.DeleteFunc(ours, func(a netip.Addr) bool { return !slices.Contains(shown, a) })
-		}
-		for _, a := range slices.Concat(ours, convert.HeldExternalIPs(s)) {
+		for _, a := range slices.Concat(convert.Given(s), convert.HeldExternalIPs(s)) {
 			if _, leaves := w.Leaving[a]; served[a] || leaves {
 				w.LeavingShared[key] = append(w.LeavingShared[key], a)
 			} else {

@@ -61,10 +61,12 @@ func TestRemovedServicesAreKeptUntilReleased(t *testing.T) {
 		t.Errorf("left: %v with %v", gone, w.Leaving)
 	}
 	replaced := left.DeepCopy()
+	replaced.Spec.Type, replaced.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, new("other")
 	replaced.Status.LoadBalancer.Ingress[0].IP = "192.0.2.2" // by the controller of its new class
 	f.setService(left, replaced)
-	if w, gone := f.Snapshot(world.Cluster{}); gone[key] != "1" || len(w.Leaving) != 0 {
-		t.Errorf("left: %v with another controller's %v", gone, w.Leaving)
+	// If it is ours again before our condition is removed, it has that address.
+	if w, gone := f.Snapshot(world.Cluster{}); gone[key] != "1" || len(w.Leaving) != 1 || w.Leaving[addr] != key {
+		t.Errorf("left: %v with %v, want the address in the condition", gone, w.Leaving)
 	}
 	f.setService(replaced, left)
 	sharer := serviceOf(corev1.ServiceTypeLoadBalancer)
