@@ -132,10 +132,10 @@ func (o *ovnObserver) Observe(w *world.Snapshot) {
 		o.bridges = seen
 	}
 	w.Bridges = o.bridges
-	if seen := o.Announced(w.ServicesToVerify()); seen != nil {
-		o.announced = seen
+	if w.Announced = o.Announced(w.ServicesToVerify()); w.Announced != nil {
+		o.announced = w.Announced
 	}
-	w.Announced = o.announced
+	w.LastAnnounced = o.announced
 	w.Misplaced = o.Misplaced()
 }
 

@@ -301,6 +301,14 @@ func TestAddressesWaitForTheDatabase(t *testing.T) {
 	s.expect("probed", time.Second, true, nil)
 }
 
+// While the database can't be read, another Service may get an address that was announced before.
+func TestAddressAnnouncedForAnotherServiceIsProbed(t *testing.T) {
+	s, first := newProbed(t)
+	a := netip.MustParseAddr("10.50.0.100")
+	s.w.Announced, s.w.LastAnnounced = nil, map[netip.Addr]bool{a: true}
+	s.expect("no database", 0, false, about(first, a.String()))
+}
+
 // Our own gateway may still answer for the Service that previously had the address.
 func TestOwnAnswerIsNoConflict(t *testing.T) {
 	s, first := newProbed(t)

@@ -89,7 +89,7 @@ func (ps *Placements) add(w *world.Snapshot, svc *world.Service, a *ipam.Allocat
 		}
 		d, reason, message := ps.layout.domainFor(svc, a.PoolOf(addr), addr)
 		// The label of a namespace withdraws no address: each node of OVN-Kubernetes may write it.
-		if reason == "" && ps.layout.primaryNetworks[svc.Key.Namespace] && !w.Announced[addr] {
+		if reason == "" && ps.layout.primaryNetworks[svc.Key.Namespace] && !w.Announced[addr] && !w.LastAnnounced[addr] {
 			reason, message = ReasonUnsupported, fmt.Sprintf("L2Domain %q: the pods of namespace %q have a primary "+
 				"user-defined network, where no L2Domain reaches them", d.Spec.Name, svc.Key.Namespace)
 		}

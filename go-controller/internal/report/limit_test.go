@@ -90,7 +90,11 @@ func TestNamespaceWithPrimaryNetworkIsRefused(t *testing.T) {
 	if d := m.Decide(w); len(d.Plans) != 1 || !slices.Equal(w.ServicesToVerify(), []world.Key{web}) {
 		t.Errorf("announced before: plans %v", d.Plans)
 	}
-	w.PrimaryNetworks, w.Announced = nil, nil
+	w.LastAnnounced, w.Announced = w.Announced, nil
+	if d := m.Decide(w); len(d.Plans) != 1 {
+		t.Errorf("announced when the database could last be read: plans %v", d.Plans)
+	}
+	w.PrimaryNetworks, w.LastAnnounced = nil, nil
 	if got := statusOf(&m, w); got == nil || got.Announced == nil || got.Announced.Status != metav1.ConditionTrue {
 		t.Errorf("on the default network: %+v", got)
 	}

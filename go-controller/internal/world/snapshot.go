@@ -73,6 +73,9 @@ type Snapshot struct {
 	// Announced are the addresses that the network's own database, or with interconnect the ServicePlans, announce now,
 	// limited to those of ServicesToVerify. It is nil while these cannot be read.
 	Announced map[netip.Addr]bool
+	// LastAnnounced are those that a database announced when it could last be read. The Services that had the addresses
+	// then may have given them up since, and others may have got them.
+	LastAnnounced map[netip.Addr]bool
 	// Misplaced are the addresses whose logical flows OVN has in the wrong routers.
 	Misplaced map[netip.Addr]bool
 	// Leaving are the addresses of ours in the statuses of Services that are no longer served, until our conditions are
