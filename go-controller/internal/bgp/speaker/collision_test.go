@@ -264,3 +264,47 @@ func TestConnectionsOfASession(t *testing.T) {
 		}
 	}
 }
+
+// The kernel lists only connections of BGP between the addresses. A node may have 100,000 others, most of them in
+// TIME_WAIT, also with a router.
+func TestKernelListsOnlyConnectionsOfTheTarget(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
+		router, to := listen(t, at)
+		other, _ := listen(t, at)
+		list := func(to target) (all []socket) {
+			t.Helper()
+			if err := listSockets(to.addr, to, func(s socket) { all = append(all, s) }); err != nil {
+				t.Error(err)
+			}
+			return all
+		}
+		var dialed []net.Conn
+		for _, l := range []net.Listener{router, other} {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = accepted.Close() })
+			dialed = append(dialed, conn, accepted)
+		}
+		if all := list(to); len(all) != 1 || !all[0].connects(to.addr, to) || !all[0].established {
+			t.Errorf("%s: %+v", at, all)
+		}
+		elsewhere := to
+		if elsewhere.addr = netip.MustParseAddr("127.0.0.2"); to.addr.Is6() {
+			elsewhere.addr = netip.MustParseAddr("fd00::1")
+		}
+		if all := list(elsewhere); len(all) != 0 {
+			t.Errorf("%s: another router: %+v", at, all)
+		}
+		for _, conn := range dialed { // This side first: it is in TIME_WAIT then.
+			_ = conn.Close()
+		}
+		await.True(t, "the connection is not listed", func() bool { return len(list(to)) == 0 })
+	}
+}

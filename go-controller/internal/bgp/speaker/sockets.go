@@ -40,6 +40,9 @@ type socket struct {
 
 // sockets tells the sockets of this process from those of other processes.
 type sockets struct {
+	// listing is held while sockets are listed, for which the kernel visits all that the node has.
+	listing sync.Mutex
+
 	mu sync.Mutex
 	// events is a socket of sock_diag(7) that receives a message about each TCP socket that ends; nil if there is none.
 	// Without it, nothing is known.
@@ -159,24 +162,23 @@ func (s *sockets) ended(cookie uint64, now time.Time) bool {
 
 // others returns the sockets of other processes between an address and a target; none if they are not known.
 func (s *sockets) others(local netip.Addr, t target) []socket {
-	family := uint8(unix.AF_INET)
-	if t.addr.Is6() {
-		family = unix.AF_INET6
-	}
-	all, err := netlink.SocketDiagTCP(family)
+	s.listing.Lock()
+	defer s.listing.Unlock()
+	var all []socket
+	err := listSockets(local, t, func(one socket) {
+		if one.connects(local, t) {
+			all = append(all, one)
+		}
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || s.events == nil {
 		return nil
 	}
-	var out []socket
-	for _, d := range all {
-		one := fromDiag(d)
-		if _, own := s.own[one.cookie]; !own && one.connects(local, t) {
-			out = append(out, one)
-		}
-	}
-	return out
+	return slices.DeleteFunc(all, func(one socket) bool {
+		_, own := s.own[one.cookie]
+		return own
+	})
 }
 
 // connects reports whether a socket is a BGP connection from an address to a target, which either side may have opened.
@@ -196,21 +198,8 @@ func (s socket) connects(local netip.Addr, t target) bool {
 // tcpEstablished is the kernel's number of the state ESTABLISHED (include/net/tcp_states.h).
 const tcpEstablished = 1
 
-func fromDiag(d *netlink.Socket) socket {
-	from, _ := netip.AddrFromSlice(d.ID.Source)
-	to, _ := netip.AddrFromSlice(d.ID.Destination)
-	return socket{
-		local:       netip.AddrPortFrom(from.Unmap(), d.ID.SourcePort),
-		peer:        netip.AddrPortFrom(to.Unmap(), d.ID.DestinationPort),
-		device:      d.ID.Interface,
-		cookie:      uint64(d.ID.Cookie[0]) | uint64(d.ID.Cookie[1])<<32,
-		established: d.State == tcpEstablished,
-	}
-}
-
-// parseEnded reads a message about a socket that has ended: struct inet_diag_msg, and the attribute INET_DIAG_INFO,
-// struct tcp_info. It returns false for a message of another form.
-func parseEnded(m []byte) (socket, bool) {
+// parseSocket reads a message about a socket: struct inet_diag_msg. It returns false for a message of another form.
+func parseSocket(m []byte) (socket, bool) {
 	if len(m) < infoAt {
 		return socket{}, false
 	}
@@ -221,11 +210,21 @@ func parseEnded(m []byte) (socket, bool) {
 		}
 		return netip.AddrFrom16([16]byte(b)).Unmap()
 	}
-	one := socket{
-		local:  netip.AddrPortFrom(addr(id[4:]), binary.BigEndian.Uint16(id)),
-		peer:   netip.AddrPortFrom(addr(id[20:]), binary.BigEndian.Uint16(id[2:])),
-		device: binary.NativeEndian.Uint32(id[36:]),
-		cookie: uint64(binary.NativeEndian.Uint32(id[40:])) | uint64(binary.NativeEndian.Uint32(id[44:]))<<32,
+	return socket{
+		local:       netip.AddrPortFrom(addr(id[4:]), binary.BigEndian.Uint16(id)),
+		peer:        netip.AddrPortFrom(addr(id[20:]), binary.BigEndian.Uint16(id[2:])),
+		device:      binary.NativeEndian.Uint32(id[36:]),
+		cookie:      uint64(binary.NativeEndian.Uint32(id[40:])) | uint64(binary.NativeEndian.Uint32(id[44:]))<<32,
+		established: m[1] == tcpEstablished,
+	}, true
+}
+
+// parseEnded reads a message about a socket that has ended: that of parseSocket, and the attribute INET_DIAG_INFO,
+// struct tcp_info. It returns false for a message of another form.
+func parseEnded(m []byte) (socket, bool) {
+	one, ok := parseSocket(m)
+	if !ok {
+		return socket{}, false
 	}
 	attributes, err := nl.ParseRouteAttr(m[infoAt:])
 	if err != nil {
