@@ -67,8 +67,10 @@ type Agent struct {
 	events    record.EventRecorder
 	// stepped is when the last step was completed, or the last wait for the Node.
 	stepped time.Time
-	// read is the version of the Node that was read besides the watch, until the watch has delivered it or a later one.
-	read string
+	// read is the version of the Node that was read besides the watch, and readAt when, until the watch has delivered it
+	// or a later one. watched is what the watch has delivered last.
+	read, watched string
+	readAt        time.Time
 }
 
 // New returns an Agent. It does nothing before Run.
@@ -279,7 +281,9 @@ func (a *Agent) readNode(ctx context.Context) bool {
 		return false
 	}
 	a.take(n)
-	a.read = n.ResourceVersion
+	if a.read = ""; revision.Newer(n.ResourceVersion, a.watched) {
+		a.read, a.readAt = n.ResourceVersion, time.Now()
+	}
 	return true
 }
 
@@ -296,10 +300,15 @@ func (a *Agent) healthAddress() (netip.AddrPort, bool) {
 	return at, err == nil
 }
 
+// maxWatchDelay is how long the watch is taken to be behind what was read besides it. Versions that are older after
+// that are those of an API server whose etcd was restored from a backup.
+const maxWatchDelay = time.Minute
+
 // observe applies a version of the Node that the watch has delivered, unless a later one was read meanwhile.
 func (a *Agent) observe(n *corev1.Node) {
 	if n != nil {
-		if revision.Newer(a.read, n.ResourceVersion) {
+		a.watched = n.ResourceVersion
+		if revision.Newer(a.read, n.ResourceVersion) && time.Since(a.readAt) < maxWatchDelay {
 			return
 		}
 		a.read = ""

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,5 +118,35 @@ func TestAgentThatWorksAddsWhatIsGone(t *testing.T) {
 	a.step(t.Context(), true)
 	if r := a.reconcile; r.count() != len(stillVIPs) || len(r.failed) > 0 {
 		t.Errorf("%d are held, failed %v", r.count(), r.failed)
+	}
+}
+
+// After etcd has been restored from a backup, resource versions are lower than one that was read before. What was read
+// is preferred only while the watch may still be behind it.
+func TestVersionsOfARestoredAPIServerAreApplied(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched string
+		after   time.Duration
+		want    string
+	}{
+		"the watch is behind":                 {"899", time.Second, "900"},
+		"the watch was behind":                {"899", 61 * time.Second, "100"},
+		"the watch had delivered the version": {"900", time.Second, "100"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(assignedNode("900", stillVIPs...))
+			a, err := New(Options{Node: "n1", Kube: client, Health: "127.0.0.1:0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.observe(assignedNode(c.watched, stillVIPs...))
+			if !a.readNode(t.Context()) {
+				t.Error("the Node is not read")
+			}
+			<-time.After(c.after)
+			if a.observe(assignedNode("100", stillVIPs...)); a.reconcile.version != c.want {
+				t.Errorf("%s: version %s is applied, want %s", name, a.reconcile.version, c.want)
+			}
+		})
 	}
 }
