@@ -40,6 +40,8 @@ type Layout struct {
 	kept     map[servedID]*served
 	lists    map[string]*nodeList
 	numbered int
+	// surveyed is the last survey, possibly of a former layout; nil if there was none.
+	surveyed *surveyed
 	// aged are the Services by age, once byAge was called.
 	aged []*world.Service
 	// all are the prefixes of all Services, once Prefixes was called.

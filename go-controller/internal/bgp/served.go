@@ -35,14 +35,14 @@ type nodeList struct {
 	number int
 }
 
-// KeepFrom takes over what a former layout has read from the endpoints of Services that are still the same. It is no
-// longer known if there are other Nodes.
+// KeepFrom takes over what a former layout has read from the endpoints of Services that are still the same, and its
+// last survey. It takes over nothing if there are other Nodes.
 func (l *Layout) KeepFrom(former *Layout) {
-	if former == nil || len(former.kept) == 0 ||
+	if former == nil ||
 		!maps.EqualFunc(l.nodes, former.nodes, func(_, _ *world.Node) bool { return true }) {
 		return
 	}
-	l.numbered = former.numbered
+	l.numbered, l.surveyed = former.numbered, former.surveyed
 	for _, s := range l.world.Services {
 		for _, f := range []world.Family{world.IPv4, world.IPv6} {
 			id := servedID{s.Key, f}

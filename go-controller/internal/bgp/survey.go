@@ -61,7 +61,8 @@ const IsNextHop = "it is itself the next hop of its shard (nextHop: Gateway)"
 // A Survey must not be used by several goroutines concurrently.
 type Survey struct {
 	layout *Layout
-	made   map[string]*Advertisers
+	// made are the results. Those of the last survey that still hold are in last.
+	made, last map[string]*Advertisers
 	// names are the sorted names of all nodes. peers caches the peers of each node that was looked up.
 	names []string
 	peers map[string][]*world.Peer
@@ -83,6 +84,7 @@ func (l *Layout) SurveyFRR(objects FRRObjects) *Survey {
 	if off := l.Off(); off != "" {
 		r.off = &Advertisers{Off: off}
 	}
+	r.last = l.beginSurvey(r.made)
 	return r
 }
 
@@ -196,17 +198,25 @@ func unspecified(f world.Family) netip.Addr {
 // addresses of its family with these advertisements, except with peers whose sessions frr-k8s has: it reports each
 // route. If local is not nil, only these nodes announce the advertisements whose next hop is the node.
 func (sv *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
-	f := world.FamilyOf(a)
-	key := f.String() + sv.frr.key(ads, a, local != nil)
+	key := world.FamilyOf(a).String() + sv.frr.key(ads, a, local != nil)
 	for _, ad := range ads {
 		key += "/" + strconv.Itoa(sv.layout.rank[ad])
 	}
 	if local != nil {
 		key += ":" + strconv.Itoa(local.number)
 	}
-	if made, ok := sv.made[key]; ok {
-		return made
+	made, ok := sv.made[key]
+	if !ok {
+		if made, ok = sv.last[key]; !ok {
+			made = sv.compute(ads, a, local)
+		}
+		sv.made[key] = made
 	}
+	return made
+}
+
+// compute is computeAdvertisers without what was computed before.
+func (sv *Survey) compute(ads []*world.Advertisement, a netip.Addr, local *nodeList) *Advertisers {
 	made := &Advertisers{Without: map[string][]string{},
 		ByNode: slices.ContainsFunc(ads, func(ad *world.Advertisement) bool { return !ad.ByGateway })}
 	names := sv.names
@@ -237,7 +247,6 @@ func (sv *Survey) computeAdvertisers(ads []*world.Advertisement, a netip.Addr, l
 	made.Unknown = made.Unknown && len(made.Nodes) == 0
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
-	sv.made[key] = made
 	return made
 }
 

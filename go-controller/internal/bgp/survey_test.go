@@ -4,8 +4,10 @@ package bgp_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
@@ -141,6 +143,75 @@ func TestNodesOfEndpointsAreKeptAcrossDecisions(t *testing.T) {
 	fewer.KeepFrom(next)
 	if got := nodes(fewer, &changed); got != "[] []" {
 		t.Errorf("without the Node: %s", got)
+	}
+}
+
+// Tenants decide how many sets of nodes have endpoints, and each decision makes a survey. Results are computed again
+// only if something has changed that they depend on.
+func TestResultsOfASurveyAreKeptAcrossDecisions(t *testing.T) {
+	node := func(change func(n *world.Node)) func(w *world.Snapshot) {
+		return func(w *world.Snapshot) {
+			n := *w.Nodes[7]
+			change(&n)
+			w.Nodes[7] = &n
+		}
+	}
+	session := func(s world.PeerSession) func(w *world.Snapshot) {
+		return func(w *world.Snapshot) { w.Sessions["node-7"] = map[string]world.PeerSession{"tor-1": s} }
+	}
+	const both = "[node-7 node-8]"
+	base, s := handWritten()
+	base.Peers[0].FRRK8s, base.FRR = false, nil
+	s.Slices[0].Endpoints = s.Slices[0].Endpoints[:2]
+	s.Slices[0].Endpoints[0].Node, s.Slices[0].Endpoints[1].Node = "node-7", "node-8"
+	of := func(l *bgp.Layout, w *world.Snapshot) *bgp.Advertisers {
+		return l.Survey().Of(w.Services[0], s.Assigned[0])
+	}
+	l := compute(base)
+	first := of(l, base)
+	if of(l, base) != first {
+		t.Error("a second survey of a layout computes it again")
+	}
+	for name, c := range map[string]struct {
+		change func(w *world.Snapshot)
+		kept   bool
+		nodes  string
+	}{
+		"nothing":               {func(*world.Snapshot) {}, true, both},
+		"another label":         {node(func(n *world.Node) { n.Hostname = "x" }), true, both},
+		"the same session":      {session(world.PeerSession{Established: true}), true, both},
+		"a session is down":     {session(world.PeerSession{}), false, "[node-8]"},
+		"a node drains":         {node(func(n *world.Node) { n.Draining = "x" }), false, "[node-8]"},
+		"a node has no network": {node(func(n *world.Node) { n.NetworkUnavailable = true }), false, "[node-8]"},
+		"a node has no address": {node(func(n *world.Node) { n.External = nil }), false, "[node-8]"},
+		"a fault": {node(func(n *world.Node) {
+			n.Faults = map[string]world.Fault{world.EveryNetwork: {Message: "x"}}
+		}), false, both},
+		"a peer": {func(w *world.Snapshot) {
+			p := *w.Peers[0]
+			p.Nodes = []string{"node-7"}
+			w.Peers[0] = &p
+		}, false, "[node-7]"},
+		"an advertisement": {func(w *world.Snapshot) {
+			ad := *w.Advertisements[0]
+			ad.Nodes = []string{"node-8"}
+			w.Advertisements[0] = &ad
+		}, false, "[node-8]"},
+		"other endpoints": {func(w *world.Snapshot) {
+			s := *w.Services[0]
+			s.Slices = []*world.Slice{{Family: world.IPv4, Ports: s.Slices[0].Ports, Endpoints: s.Slices[0].Endpoints[:1]}}
+			w.Services[0] = &s
+		}, false, "[node-7]"},
+	} {
+		w := new(*base)
+		w.Nodes, w.Services, w.Sessions = slices.Clone(w.Nodes), slices.Clone(w.Services), maps.Clone(w.Sessions)
+		w.Peers, w.Advertisements = slices.Clone(w.Peers), slices.Clone(w.Advertisements)
+		c.change(w)
+		again := compute(w)
+		again.KeepFrom(l)
+		if got := of(again, w); (got == first) != c.kept || fmt.Sprint(got.Nodes) != c.nodes {
+			t.Errorf("%s: kept %t, advertised by %v; want %t, %s", name, got == first, got.Nodes, c.kept, c.nodes)
+		}
 	}
 }
 
