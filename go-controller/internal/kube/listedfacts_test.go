@@ -99,3 +99,32 @@ func TestLongListsOfExternalIPsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Many Services of one namespace cost no more than a few: those beyond the limit count for nothing.
+func TestListsOfANamespaceAreBounded(t *testing.T) {
+	f, _ := counted()
+	var all []*corev1.Service
+	for i := range 20 {
+		s := serviceOf(corev1.ServiceTypeClusterIP)
+		s.Name = fmt.Sprint("web-", i)
+		for j := range 2500 {
+			s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, fmt.Sprintf("10.%d.%d.%d", i, j>>8, j&255))
+		}
+		f.setService(nil, s)
+		all = append(all, s)
+	}
+	l := snapshot(f).Listed
+	if len(l) != maxListedPerNamespace || missing(l, []string{"10.0.0.1", "10.3.9.195"}) >= 0 {
+		t.Errorf("%d prefixes", len(l))
+	}
+	for _, s := range all[1:] {
+		f.setService(s, nil)
+	}
+	if l := snapshot(f).Listed; len(l) != 2500 {
+		t.Errorf("%d prefixes of one Service", len(l))
+	}
+	f.setService(all[0], nil)
+	if len(f.listed.prefixes) != 0 || len(f.listed.byService) != 0 {
+		t.Errorf("left: %v", f.listed.prefixes)
+	}
+}
