@@ -72,6 +72,10 @@ func (p *path) mend(d *v1alpha1.L2Domain, out *v1alpha1.ExcludedNode) string {
 			return printable.Command("kubectl edit l2domain %s   # spec.subnets: those of an interface of node %s", d.Name,
 				out.Name)
 		}
+		if hasGateway(d) { // Others have the mapping: an edit of the domain would take it away from them.
+			return printable.Command("ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=MAPPINGS,%s:BRIDGE   # on "+
+				"node %s; MAPPINGS are those that it has (docs/tasks/segment.md)", d.Spec.PhysicalNetwork, out.Name)
+		}
 		return printable.Command("kubectl edit l2domain %s   # spec.physicalNetwork: a network in ovn-bridge-mappings of "+
 			"node %s; or add %s:BRIDGE to those (docs/tasks/segment.md)", d.Name, out.Name, d.Spec.PhysicalNetwork)
 	case v1alpha1.ExcludedDraining:

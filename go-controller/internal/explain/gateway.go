@@ -44,6 +44,13 @@ func nearest(d *v1alpha1.L2Domain) *v1alpha1.ExcludedNode {
 	return &d.Status.ExcludedNodes[max(at, 0)]
 }
 
+// hasGateway reports whether at least one node can be a gateway of a domain, or is one.
+func hasGateway(d *v1alpha1.L2Domain) bool {
+	return d.Status.EligibleNodes > 0 || slices.ContainsFunc(d.Status.Shards, func(s v1alpha1.ShardStatus) bool {
+		return len(s.Gateways) > 0
+	})
+}
+
 // addNotReady adds a domain without a gateway, for which the controller withholds the address of the Service. Which
 // address it is, only the decision shows.
 func (p *path) addNotReady() {
