@@ -106,7 +106,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		link.State, link.Object = OK, joined(r.Nodes)
 		link.Message = fmt.Sprintf("%s: advertised to %s", a, joined(r.Peers))
 		if lacking := slices.Concat(r.NotAdvertising, slices.Sorted(maps.Keys(r.Without))); len(lacking) > 0 {
-			down, without := p.down(r, lacking), "without a session"
+			down, without := p.down(a, r, lacking), "without a session"
 			if r.NotNegotiated != 0 {
 				without = "without a session that carries " + r.NotNegotiated.String()
 			}
@@ -133,7 +133,7 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 	case len(r.NotAdvertising) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey, r.Invalid)
 	default:
-		link = p.down(r, r.NotAdvertising)
+		link = p.down(a, r, r.NotAdvertising)
 		link.State = bad
 		if (r.Unknown || r.FRRReason == v1alpha1.ReasonProgramming) && bad == Broken {
 			link.State = Unknown
@@ -186,9 +186,9 @@ func (p *path) noSpeaker(a netip.Addr, survey *bgp.Survey, invalid *bgp.InvalidP
 
 // down explains why nodes that should advertise an address do not, or not to all peers: the session with the most
 // specific error.
-func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
+func (p *path) down(a netip.Addr, r *bgp.Advertisers, nodes []string) Link {
 	family := r.NotNegotiated
-	if link := p.downInFRR(r, nodes); link.Name != "" {
+	if link := p.downInFRR(a, r, nodes); link.Name != "" {
 		return link
 	}
 	link := Link{Name: LinkBGP, Object: nodes[0], Reason: v1alpha1.ReasonNoSession, Message: bgp.NoReport(nodes[0]),
@@ -217,6 +217,9 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 		}
 		for i := range status.Status.Sessions {
 			s := &status.Status.Sessions[i]
+			if !p.lacks(name, s.Peer, a, r) {
+				continue
+			}
 			if p.world.Sessions[name][s.Peer].Unknown {
 				link.Object, link.Reason = name, v1alpha1.ReasonNodeSilent
 				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
@@ -244,14 +247,21 @@ func (p *path) down(r *bgp.Advertisers, nodes []string) Link {
 	return link
 }
 
+// lacks reports whether a session with a peer, if it is down, is why a node does not advertise an address to all peers.
+func (p *path) lacks(node, peer string, a netip.Addr, r *bgp.Advertisers) bool {
+	if without, toOthers := r.Without[node]; toOthers {
+		return slices.Contains(without, peer)
+	}
+	at := slices.IndexFunc(p.world.Peers, func(w *world.Peer) bool { return w.Name == peer })
+	return at < 0 || bgp.Carries(p.world.Peers[at], world.FamilyOf(a)) && p.survey.Receives(p.service, a, peer)
+}
+
 // downInFRR is down for nodes on which frr-k8s has the session. It returns the zero value if it has none.
-func (p *path) downInFRR(r *bgp.Advertisers, nodes []string) Link {
+func (p *path) downInFRR(a netip.Addr, r *bgp.Advertisers, nodes []string) Link {
 	for _, node := range nodes {
 		for _, peer := range p.world.Peers {
 			s := p.world.Sessions[node][peer.Name]
-			without, toOthers := r.Without[node]
-			if !peer.FRRK8s || !slices.Contains(peer.Nodes, node) || !s.ByFRR ||
-				toOthers && !slices.Contains(without, peer.Name) {
+			if !peer.FRRK8s || !slices.Contains(peer.Nodes, node) || !s.ByFRR || !p.lacks(node, peer.Name, a, r) {
 				continue
 			}
 			link := Link{Name: LinkBGP, Object: node, Reason: cmp.Or(r.FRRReason, v1alpha1.ReasonNoSession),
@@ -284,37 +294,6 @@ func (p *path) mendFRR(node string, peer *world.Peer, s world.PeerSession, other
 	return otherwise
 }
 
-// noSession explains why a node has no session. What the guard or agent of the node reports explains it better than the
-// error of the session, which is that of a router that does not answer.
-func (p *path) noSession(node string, s *v1alpha1.BGPSession) Link {
-	reason, cause, command := p.sessionCause(node, s)
-	others, earlier := p.established(s.Peer)
-	if fault := p.anyFault(node); fault.Message != "" {
-		reason, command = v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
-		cause = bgp.Reported(fault.Message)
-	} else if len(others) > 0 && (reason == ReasonPeerDown || reason == ReasonWrongPassword) &&
-		s.LastErrorReason != v1alpha1.BGPErrorNotification {
-		reason, cause = ReasonPeerDown, s.LastError
-		if s.LastErrorReason == v1alpha1.BGPErrorNoAnswer {
-			cause = "the router does not answer" // without what to check on both sides: the other sessions show that it is right
-		}
-		cause += fmt.Sprintf("; the router has sessions with %s, so the cause is on this node, on its link, or in what "+
-			"the router allows it", joined(others))
-		command = printable.Command("ip route get %s   # on node %s; then check that the router accepts this node",
-			s.PeerAddress, node)
-	} else if len(others) == 0 && len(earlier) > 0 {
-		cause += fmt.Sprintf("; %s was edited: node %s tries the new settings, and the sessions of %s still have those of "+
-			"before, so correct or undo the edit", withSecret(objects.Named(p.objects.Peers, s.Peer), s.Peer), node,
-			joined(earlier))
-		if reason != ReasonWrongASN { // whose command names the fields
-			command = printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # what was edited, or the Secret of "+
-				"spec.passwordSecret", s.Peer)
-		}
-	}
-	return Link{Name: LinkBGP, Object: node, Reason: reason, Command: command,
-		Message: fmt.Sprintf("node %s has no session with BGPPeer %s (%s): %s", node, s.Peer, s.State, cause)}
-}
-
 // anyFault returns what prevents a node from serving: one of its networks, or else all of them.
 func (p *path) anyFault(node string) world.Fault {
 	if n := objects.Named(p.objects.Nodes, node); n != nil {
@@ -345,48 +324,4 @@ func (p *path) firstFaulty(nodes []string) (node string, fault world.Fault) {
 		}
 	}
 	return "", world.Fault{}
-}
-
-// sessionCause returns what the error of a session means, and what to do about it. A node may report a session with a
-// peer that does not exist, which no command is about.
-func (p *path) sessionCause(node string, s *v1alpha1.BGPSession) (reason, cause, command string) {
-	peer := objects.Named(p.objects.Peers, s.Peer)
-	edit := func(field string) string {
-		if peer == nil {
-			return "kubectl slb bgp"
-		}
-		return printable.Command("kubectl edit bgppeers.slb.k8s.ovn.org %s   # "+field, peer.Name)
-	}
-	switch s.LastErrorReason {
-	case v1alpha1.BGPErrorWrongASN:
-		fields := "spec.myASN, spec.peerASN"
-		if s.PeerASN != 0 {
-			fields = fmt.Sprintf("spec.peerASN: the router has %d", s.PeerASN)
-		}
-		return ReasonWrongASN, "the AS numbers differ: " + s.LastError, edit(fields)
-	case v1alpha1.BGPErrorNotification:
-		return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # the reason is the one that router %s sent",
-			s.PeerAddress)
-	case v1alpha1.BGPErrorUnreachable:
-		return ReasonPeerDown, s.LastError, printable.Command("ip route get %s   # on node %s", s.PeerAddress, node)
-	case v1alpha1.BGPErrorNotOnLink:
-		return ReasonPeerDown, s.LastError, edit("spec.ebgpMultiHop")
-	case v1alpha1.BGPErrorBFDDown, v1alpha1.BGPErrorNotNegotiated:
-	case v1alpha1.BGPErrorNoAnswer:
-		if peer == nil || peer.Spec.PasswordSecret == nil && peer.Spec.Password == "" {
-			break
-		}
-		command = edit("spec.password")
-		if peer.Spec.PasswordSecret != nil {
-			command = printable.Command("kubectl -n "+v1alpha1.PasswordsNamespace+" patch secret %s "+
-				`-p '{"stringData":{"password":"PASSWORD"}}'   # that of router %s`, peer.Spec.PasswordSecret.Name, s.PeerAddress)
-		}
-		return ReasonWrongPassword, "the peer does not answer, as with a wrong password or without BGP on the peer: " +
-			s.LastError, command
-	}
-	if s.LastError == "" {
-		return v1alpha1.ReasonNoSession, "the session is " + string(s.State), "kubectl slb bgp"
-	}
-	return ReasonPeerDown, s.LastError, printable.Command("kubectl slb bgp   # then check that router %s runs BGP",
-		s.PeerAddress)
 }

@@ -246,7 +246,7 @@ func hint(t target, err error) (string, v1alpha1.BGPErrorReason) {
 			"external peer "+
 			"beyond the link needs ebgpMultiHop or multihopTTL", t.addr, hop), v1alpha1.BGPErrorNotOnLink
 	}
-	if errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) {
+	if errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EADDRNOTAVAIL) {
 		return "", v1alpha1.BGPErrorUnreachable
 	}
 	var slow net.Error

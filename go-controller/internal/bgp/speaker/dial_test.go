@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
 
 // Messages are sent with a DSCP that networks do not drop first, as RFC 4271 wants it (appendix E).
@@ -70,5 +71,19 @@ func TestFailedDialsLeaveNoSockets(t *testing.T) {
 	known.ended(0, time.Now().Add(2*remembered)) // another socket
 	if len(known.own) != 0 {
 		t.Errorf("sockets %v are kept", known.own)
+	}
+}
+
+// The address of another host as sourceAddress is no fault of the router.
+func TestDialFromAnAddressOfAnotherHostIsUnreachable(t *testing.T) {
+	t.Parallel()
+	to := target{neighbor: bgp.Neighbor{Source: netip.MustParseAddr("192.0.2.1"), Port: 179},
+		addr: netip.MustParseAddr("127.0.0.1")}
+	conn, err := dial(t.Context(), to, &sockets{})
+	if err == nil {
+		t.Fatal(conn.Close(), "connected from an address of another host")
+	}
+	if about := dialReason(err).about; about != v1alpha1.BGPErrorUnreachable {
+		t.Errorf("%q is about %q, want %q", err, about, v1alpha1.BGPErrorUnreachable)
 	}
 }

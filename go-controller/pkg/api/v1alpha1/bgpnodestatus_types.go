@@ -112,8 +112,8 @@ const (
 	BGPErrorNoAnswer BGPErrorReason = "NoAnswer"
 	// BGPErrorNotOnLink means that the router does not answer and must be on a link of the node, and is not.
 	BGPErrorNotOnLink BGPErrorReason = "NotOnLink"
-	// BGPErrorUnreachable means that the node has no route to the router, or that nothing answers ARP or neighbor
-	// discovery.
+	// BGPErrorUnreachable means that the node has no route to the router or not the sourceAddress of the BGPPeer, or that
+	// nothing answers ARP or neighbor discovery.
 	BGPErrorUnreachable BGPErrorReason = "Unreachable"
 	// BGPErrorBFDDown means that the path to the router failed according to BFD.
 	BGPErrorBFDDown BGPErrorReason = "BFDDown"
