@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -151,12 +152,35 @@ func (c *conversion) checkPeer(p *peer) {
 	if in.DisableMP && in.DualStackAddressFamily {
 		c.add(Note, p.String(), "spec.disableMP", "true contradicts dualStackAddressFamily: true, and is removed")
 	}
+	holders := c.severalNodes(in.NodeSelectors)
+	if holders == "" {
+		return
+	}
 	for _, f := range []struct{ field, value string }{{"routerID", in.RouterID}, {"sourceAddress", in.SourceAddress}} {
-		if f.value != "" && len(in.NodeSelectors) == 0 && (!c.frrK8s || f.field != "sourceAddress") {
-			c.add(Warning, p.String(), "spec."+f.field, "%s belongs to one node, but all nodes have the session: set "+
-				"nodeSelectors, or remove the field", f.value)
+		if f.value != "" && (!c.frrK8s || f.field != "sourceAddress") {
+			c.add(Warning, p.String(), "spec."+f.field, "%s belongs to one node, but %s have the session: let "+
+				"nodeSelectors select it alone, or remove the field", f.value, holders)
 		}
 	}
+}
+
+// severalNodes names the nodes that node selectors of a peer select, if there are more than one.
+func (c *conversion) severalNodes(selectors []metav1.LabelSelector) string {
+	if len(selectors) == 0 {
+		return "all nodes"
+	}
+	n := 0
+	names := c.nodesWith(func(node *corev1.Node) bool {
+		has := c.selected(node) && selectsNode(selectors, node)
+		if has {
+			n++
+		}
+		return has
+	})
+	if n < 2 {
+		return ""
+	}
+	return world.Count(n, "node") + " (" + strings.TrimPrefix(names, ": ") + ")"
 }
 
 // convertAdvertisements converts BGPAdvertisements. aliases are the names of communities, by MetalLB's names.

@@ -242,7 +242,12 @@ func (c *conversion) checkTolerations(w *workload) {
 
 // selected reports whether the labels of a node are those of a node with a speaker.
 func (c *conversion) selected(n *corev1.Node) bool {
-	return len(c.speakerNodes) == 0 || slices.ContainsFunc(c.speakerNodes, func(s metav1.LabelSelector) bool {
+	return selectsNode(c.speakerNodes, n)
+}
+
+// selectsNode reports whether one of some selectors selects a node. An empty list selects all nodes.
+func selectsNode(selectors []metav1.LabelSelector, n *corev1.Node) bool {
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s metav1.LabelSelector) bool {
 		selector, err := metav1.LabelSelectorAsSelector(&s)
 		return err == nil && selector.Matches(labels.Set(n.Labels))
 	})
