@@ -319,7 +319,7 @@ func (p *path) addAddress() bool {
 			link.Command = p.holder(p.allocated.Message)
 		case v1alpha1.ReasonAddressConflict: // announced all the same, or see below
 			link.Message += "; the report stays for up to three minutes after the host has gone"
-			link.Command = p.removeFromHost()
+			link.Command = p.removeFromHost(p.allocated.Message)
 		case v1alpha1.ReasonNotAdmitted:
 			link.Command = p.serveListed()
 		case v1alpha1.ReasonPartlyAllocated:
@@ -333,7 +333,7 @@ func (p *path) addAddress() bool {
 	}
 	if c := p.verdict(v1alpha1.ReasonAddressConflict); c != nil {
 		link.State, link.Reason, link.Message = stateOf(c), c.Reason, c.Message
-		link.Command = p.removeFromHost()
+		link.Command = p.removeFromHost(c.Message)
 	}
 	if len(text) == 0 {
 		link.State, link.Reason, link.Message = Unknown, v1alpha1.ReasonProgramming,
@@ -360,9 +360,26 @@ func (p *path) holder(message string) string {
 	return ""
 }
 
-// removeFromHost returns what to do about another host with an address.
-func (p *path) removeFromHost() string {
+// removeFromHost returns what to do about another host with an address that a condition names. The one that an L2Domain
+// has as its gateway may be that of no host.
+func (p *path) removeFromHost(message string) string {
+	for _, a := range p.asked() {
+		for _, d := range sorted(p.objects.Domains) {
+			if mentions(message, a) && isGateway(d, a) {
+				return printable.Command("kubectl edit l2domain %s   # spec.subnets[].gateway; or, if the router has %s: ",
+					d.Name, a) + p.anotherAddress()
+			}
+		}
+	}
 	return "remove the address from that host, or " + p.anotherAddress()
+}
+
+// isGateway reports whether an L2Domain has an address as spec.subnets[].gateway.
+func isGateway(d *v1alpha1.L2Domain, a netip.Addr) bool {
+	return slices.ContainsFunc(d.Spec.Subnets, func(s v1alpha1.Subnet) bool {
+		gateway, err := netip.ParseAddr(string(s.Gateway))
+		return err == nil && gateway == a
+	})
 }
 
 // anotherAddress returns the command that gets another address for the Service. None can be requested of a provider.

@@ -145,7 +145,8 @@ func (l *Layout) domainFor(s *world.Service, pool string, a netip.Addr) (*Domain
 	}
 	// A Service may have had the address before the domain, or its gateway, was known.
 	if slices.ContainsFunc(d.Spec.Subnets, func(s world.Subnet) bool { return s.Gateway == a }) {
-		return nil, ReasonAddressConflict, fmt.Sprintf("another host has it: it is the next hop of L2Domain %q", d.Spec.Name)
+		return nil, ReasonAddressConflict, fmt.Sprintf("it is the next hop of L2Domain %q (spec.subnets[].gateway)",
+			d.Spec.Name)
 	}
 	return d, "", ""
 }
