@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// ReasonNetworkPolicy is the reason if NetworkPolicies admit no client.
+// ReasonNetworkPolicy is the reason if NetworkPolicies admit no client, or none to a port.
 const ReasonNetworkPolicy = "NetworkPolicy"
 
 // addPolicies adds whether NetworkPolicies admit clients to the endpoints. OVN-Kubernetes enforces them at the pods, so
@@ -38,21 +38,39 @@ func (p *path) addPolicies() {
 	}
 	slices.Sort(surely)
 	slices.Sort(perhaps)
+	var closed []string
+	open := false
+	if len(surely) > 0 && limited && !admitted {
+		closed, open = p.closedPorts(from)
+	}
 	list := p.kubectl("describe networkpolicies")
 	switch {
 	case admitted, len(surely)+len(perhaps) == 0:
 	case len(surely) > 0 && !limited:
-		who := "client outside of the cluster"
-		if from.IsValid() {
-			who = "connection from " + from.String()
-		}
 		p.add(Link{Name: LinkPolicies, Object: joined(surely), State: Unknown, Reason: ReasonNetworkPolicy, Command: list,
 			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted "+
-				"(spec.ingress[].from[].ipBlock)", ofKind("NetworkPolicy", "NetworkPolicies", surely), who)})
+				"(spec.ingress[].from[].ipBlock)", ofKind("NetworkPolicy", "NetworkPolicies", surely), clientText(from))})
+	case len(closed) > 0:
+		link := Link{Name: LinkPolicies, Object: joined(surely), State: Warning, Reason: ReasonNetworkPolicy, Command: list,
+			Message: fmt.Sprintf("%s: the Pods of the Service are selected, and no %s is admitted to their port %s: "+
+				"spec.ingress[].ports are ports of Pods", ofKind("NetworkPolicy", "NetworkPolicies", surely),
+				clientText(from), joined(closed))}
+		if !open {
+			link.State = Unknown
+		}
+		p.add(link)
 	default:
 		p.remark("%s may limit which clients reach the Pods of the Service, and on which ports: %s",
 			ofKind("NetworkPolicy", "NetworkPolicies", slices.Concat(surely, perhaps)), list)
 	}
+}
+
+// clientText names the clients that NetworkPolicies do not admit.
+func clientText(from netip.Addr) string {
+	if from.IsValid() {
+		return "connection from " + from.String()
+	}
+	return "client outside of the cluster"
 }
 
 // ofKind returns names after their kind.
@@ -102,17 +120,24 @@ func (p *path) clientAtPods() netip.Addr {
 // admits reports whether a NetworkPolicy admits a client, or all clients if it is the zero Addr, to all ports, or to
 // some ports or some clients. Selectors of Pods and namespaces select no client outside of the cluster.
 func admits(policy *networkingv1.NetworkPolicy, from netip.Addr) (all, some bool) {
-	for _, rule := range policy.Spec.Ingress {
-		everyone := len(rule.From) == 0
-		for _, peer := range rule.From {
-			contains := peer.IPBlock != nil && from.IsValid() && inBlock(peer.IPBlock, from)
-			some = some || contains || peer.IPBlock != nil && !from.IsValid()
-			everyone = everyone || contains
-		}
-		some = some || everyone
-		all = all || everyone && len(rule.Ports) == 0
+	for i := range policy.Spec.Ingress {
+		everyone, anyone := admitsClient(&policy.Spec.Ingress[i], from)
+		some = some || anyone
+		all = all || everyone && len(policy.Spec.Ingress[i].Ports) == 0
 	}
 	return all, some
+}
+
+// admitsClient reports whether a rule admits a client, or all clients if it is the zero Addr, and whether it admits at
+// least some.
+func admitsClient(rule *networkingv1.NetworkPolicyIngressRule, from netip.Addr) (everyone, some bool) {
+	everyone = len(rule.From) == 0
+	for _, peer := range rule.From {
+		contains := peer.IPBlock != nil && from.IsValid() && inBlock(peer.IPBlock, from)
+		some = some || contains || peer.IPBlock != nil && !from.IsValid()
+		everyone = everyone || contains
+	}
+	return everyone, some || everyone
 }
 
 // inBlock reports whether a block contains an address.
