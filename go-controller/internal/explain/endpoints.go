@@ -3,12 +3,14 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
@@ -68,7 +70,7 @@ func (p *path) whyIdle(counts endpointCounts) (reason, message, command string) 
 			p.kubectl("get pods -o wide --show-labels")
 	case len(p.portsWithoutSlice(counts)) == len(p.service.Ports):
 		return ReasonNoEndpointPort, counts.format(familyCount.all) + ", but no EndpointSlice has a port of the Service: " +
-			"no container has the name in targetPort", p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
+			"no container has the name in targetPort", p.portNames(p.portsWithoutSlice(counts))
 	}
 	if dead := p.deadNodesOfEndpoints(); len(dead) > 0 {
 		return v1alpha1.ReasonNodeSilent, fmt.Sprintf("%s, and none is ready: node %s, which has some or all of them, %s",
@@ -147,7 +149,7 @@ func (p *path) addTaking(counts endpointCounts, nodes map[string]bool) {
 	if missing := p.portsWithoutSlice(counts); len(missing) > 0 {
 		link.State, link.Reason = Warning, ReasonNoEndpointPort
 		link.Message += "; " + lacksPorts(missing)
-		link.Command = p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
+		link.Command = p.portNames(missing)
 	}
 	var without, dead, unanswered, silent, unchanged []string
 	var agent *stopped
@@ -284,4 +286,21 @@ func (p *path) portsWithoutSlice(counts endpointCounts) (missing []string) {
 		}
 	}
 	return missing
+}
+
+// portNames returns the command that shows the names that the containers of the Service have for their ports, and those
+// in targetPort of the ports that no EndpointSlice has. Without a selector, others write the EndpointSlices.
+func (p *path) portNames(missing []string) string {
+	var wanted []string
+	for _, port := range p.object.Spec.Ports {
+		id := fmt.Sprintf("%d/%s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP))
+		if name := port.TargetPort.StrVal; name != "" && slices.Contains(missing, id) && !slices.Contains(wanted, name) {
+			wanted = append(wanted, name)
+		}
+	}
+	if len(p.object.Spec.Selector) == 0 || len(wanted) == 0 {
+		return p.kubectl("get service %s -o jsonpath={.spec.ports}", p.object.Name)
+	}
+	return p.kubectl("get pods -l %s -o 'custom-columns=POD:.metadata.name,PORTS:.spec.containers[*].ports[*].name'   "+
+		"# spec.ports[].targetPort of the Service: %s", labels.Set(p.object.Spec.Selector).String(), joined(wanted))
 }
