@@ -111,6 +111,8 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		"The agents of 2 nodes do not report. Addresses work, and changes on these nodes wait."}}
 	noGateway := map[string]firing{"SLBNoActiveGateway": {domain,
 		"No gateway has claimed 1 shards of L2Domain lan: their addresses are not reachable."}}
+	kindUnread := map[string]firing{"SLBKindUnread": {map[string]string{"instance": "n1", "resource": "services"},
+		"n1 can't read services any more, and decides from what it read before."}}
 	for name, c := range map[string]struct {
 		series map[string]string
 		want   map[string]firing
@@ -195,6 +197,12 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 			`ovnkube_slb_announced_services{announced="Unknown",reason="NotWritten"}`: "9",
 		}, map[string]firing{"SLBStatusWritesFail": {map[string]string{"kind": "Service"},
 			"Writes of the kind Service fail: the API server does not have what was decided."}}},
+		"kinds that can't be read": {map[string]string{
+			`ovnkube_slb_unread_kinds{instance="n1",resource="services"}`: "1",
+		}, kindUnread},
+		"kinds that could not be read until lately": {series: map[string]string{
+			`ovnkube_slb_unread_kinds{instance="n1",resource="services"}`: "1x10 _",
+		}},
 		"status writes that wait": {map[string]string{
 			`ovnkube_slb_status_writes_total{kind="Service",result="error"}`:          "7",
 			`ovnkube_slb_announced_services{announced="Unknown",reason="NotWritten"}`: "9",

@@ -139,13 +139,16 @@ func New(cfg Config) (*Controller, error) {
 		Transacted: c.transacted, Translated: c.translated, Progress: c.applying.Beat,
 		Repeat: func(keys []world.Key) { c.runner.Repeat(keys) },
 	})
-	if err != nil || network == nil {
+	if err != nil {
+		return nil, err
+	}
+	if network != nil && network.Zones != nil {
+		c.zones = network.Zones
+	}
+	if err := registerUnreadKinds(cfg.Registerer, c); err != nil || network == nil {
 		return c, err
 	}
 	c.observer = network.Observer
-	if network.Zones != nil {
-		c.zones = network.Zones
-	}
 	c.runner = loop.New(network.Dataplane, loop.Options{Report: c.report, ReportTopology: c.requestFullPass,
 		Alive: c.applying.Beat, NamespaceBatch: network.NamespaceBatch})
 	return c, nil

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +71,18 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// registerUnreadKinds registers the metric of the kinds that a controller can't read, unless r is nil.
+func registerUnreadKinds(r prometheus.Registerer, c *Controller) error {
+	if r == nil {
+		return nil
+	}
+	return kube.RegisterUnreadKinds(r, func() map[string]string {
+		unread := c.watch.UnreadKinds()
+		maps.Copy(unread, c.zones.UnreadKinds())
+		return unread
+	})
 }
 
 func (m *metrics) countWrite(kind string, err error) {

@@ -43,6 +43,8 @@ type Zones interface {
 	Awaited() uint64
 	// Lags is kube.Hooks.Lags.
 	Lags(node string) bool
+	// UnreadKinds is like Watch.UnreadKinds of package kube, for what is read of the zones only.
+	UnreadKinds() map[string]string
 	ObserveReports(w *world.Snapshot, agents map[string]*world.ZoneAgent, published []world.Key) []world.Key
 }
 
@@ -52,6 +54,8 @@ type noZones struct{}
 func (noZones) Awaited() uint64 { return 0 }
 
 func (noZones) Lags(string) bool { return false }
+
+func (noZones) UnreadKinds() map[string]string { return nil }
 
 func (noZones) ObserveReports(*world.Snapshot, map[string]*world.ZoneAgent, []world.Key) []world.Key {
 	return nil

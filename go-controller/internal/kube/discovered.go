@@ -29,6 +29,10 @@ type discovered struct {
 	// read; changed when all objects have been read or the kind is known not to exist.
 	open          func(schema.GroupVersionResource) cache.Controller
 	lost, changed func()
+	// reads is the resource that open reads, if it is another one than the kind.
+	reads string
+	// discovery are the attempts to find out whether the API server has the kind.
+	discovery attempts
 	// version is the version that is read, nil while the kind does not exist.
 	version atomic.Pointer[schema.GroupVersionResource]
 	// informer is the informer while the kind exists.
@@ -69,12 +73,23 @@ func (d *discovered) String() string { return d.versions[0].GroupResource().Stri
 func (d *discovered) refused() string {
 	if c := d.informer.Load(); c != nil {
 		if i, ok := (*c).(*informer); ok {
-			if why := i.refused.Load(); why != nil {
-				return ": " + *why
+			if why := i.attempts.lastError(); why != "" {
+				return ": " + why
 			}
 		}
 	}
 	return ""
+}
+
+// unread returns why neither the objects nor whether the kind exists could be read for two minutes. It is empty if they
+// could.
+func (d *discovered) unread() string {
+	if c := d.informer.Load(); c != nil {
+		if i, ok := (*c).(*informer); ok {
+			return i.attempts.unread()
+		}
+	}
+	return d.discovery.unread()
 }
 
 // absent reports whether the API server is known not to have the kind.
@@ -161,6 +176,8 @@ func (d *discovered) watch(ctx context.Context, version schema.GroupVersionResou
 
 // served returns the first known version that the API server has.
 func (d *discovered) served(ctx context.Context) (version schema.GroupVersionResource, there bool, err error) {
+	d.discovery.begin()
+	defer func() { _ = d.discovery.end(err) }() // run logs it
 	for _, version := range d.versions {
 		if there, err := hasResource(ctx, d.kinds, version); there || err != nil {
 			return version, there, err

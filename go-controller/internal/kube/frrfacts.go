@@ -88,6 +88,7 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 		secrets := passwordSecrets{kube.CoreV1().Secrets(ours.FRRNamespace)}
 		return newInformer(secrets, &corev1.Secret{}, trimmedSecret, facts.setFRRSecret)
 	})
+	w.frr[len(w.frr)-1].reads = "secrets"
 	// What can be written does not depend on Pods, so they are not among w.frr. Without the kinds, none are read.
 	w.frrDaemons = newDiscovered(kube, frr.GroupVersion().WithResource(frr.Configurations), frrPause,
 		func() cache.Controller {
@@ -98,6 +99,7 @@ func (w *Watch) watchFRR(kube kubernetes.Interface, ours *Clients, facts *Facts)
 			clear(facts.frr.daemons)
 			facts.mu.Unlock()
 		}, facts.frrChanged)
+	w.frrDaemons.reads = "pods"
 	w.routeAdvertisements = newDiscovered(kube, frr.RouteAdvertisementsResource(), frrPause, func() cache.Controller {
 		return newInformer(ours.FRR.RouteAdvertisements, &frr.RouteAdvertisements{}, whole[*frr.RouteAdvertisements],
 			facts.setRouteAdvertisements)

@@ -35,20 +35,10 @@ func NewPlanInformer(ours *Clients, on func(old, now *v1alpha1.ServicePlan)) cac
 	return newInformer(ours.Plans, &v1alpha1.ServicePlan{}, whole[*v1alpha1.ServicePlan], on)
 }
 
-// informer is a controller that knows why it has not read anything.
+// informer is a controller that knows why it can't read anything.
 type informer struct {
 	cache.Controller
-	refused atomic.Pointer[string] // the last error of a list or watch
-}
-
-// recordError keeps the error of a list or watch, nil included, and returns it.
-func (i *informer) recordError(err error) error {
-	i.refused.Store(nil)
-	if err != nil {
-		text := err.Error()
-		i.refused.Store(&text)
-	}
-	return err
+	attempts attempts
 }
 
 // Unread returns which of some informers, by resource, have not read the objects that existed at the start, each with
@@ -61,8 +51,8 @@ func Unread(informers map[string]cache.Controller) (unread []string) {
 			continue
 		}
 		if i, ok := c.(*informer); ok {
-			if why := i.refused.Load(); why != nil {
-				resource += " (" + *why + ")"
+			if why := i.attempts.lastError(); why != "" {
+				resource += " (" + why + ")"
 			}
 		}
 		unread = append(unread, resource)
@@ -220,15 +210,24 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 				if o.ResourceVersion == "0" {
 					o.ResourceVersion = ""
 				}
-				page, err := client.List(ctx, o)
-				if made.recordError(err) != nil {
-					return nil, err
+				made.attempts.begin()
+				list, err := client.List(ctx, o)
+				if err != nil {
+					return nil, made.attempts.end(err)
 				}
-				return trimmed(page, trim)
+				page, err := trimmed(list, trim)
+				if err != nil || page.Continue == "" {
+					return page, made.attempts.end(err)
+				}
+				return page, nil
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				made.attempts.begin()
 				w, err := client.Watch(ctx, o)
-				return w, made.recordError(err)
+				if err == nil && o.SendInitialEvents != nil && *o.SendInitialEvents {
+					return made.attempts.observe(w), nil
+				}
+				return w, made.attempts.end(err)
 			},
 		}, client),
 		ObjectType: empty,
@@ -261,7 +260,7 @@ func newInformer[T, K object, L runtime.Object](client lister[L], empty T, keep 
 
 // trimmed returns a page of a list with trimmed objects. The informer itself trims objects only when it has all pages,
 // and untrimmed EndpointSlices need many times the memory of trimmed ones.
-func trimmed(page runtime.Object, trim func(runtime.Object) runtime.Object) (runtime.Object, error) {
+func trimmed(page runtime.Object, trim func(runtime.Object) runtime.Object) (*internalversion.List, error) {
 	from, err := meta.ListAccessor(page)
 	if err != nil {
 		return nil, fmt.Errorf("read a page of a list: %w", err)

@@ -146,6 +146,7 @@ func (w *Watch) Run(ctx context.Context) {
 	for _, d := range w.optionalKinds() {
 		running.Go(func() { d.run(ctx) })
 	}
+	running.Go(func() { LogUnreadKinds(ctx, w.UnreadKinds) })
 	running.Wait()
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
@@ -44,6 +45,8 @@ type Publisher struct {
 	synced  chan struct{}
 
 	mu sync.Mutex
+	// informer reads ServicePlans; nil before Run.
+	informer cache.Controller
 	// objects are the newest known ServicePlans, by name.
 	objects map[string]*v1alpha1.ServicePlan
 	// holders are the names of the ServicePlans in objects that have an address, by address.
@@ -108,8 +111,12 @@ func New(o Options) *Publisher {
 // Run reads ServicePlans until ctx ends.
 func (p *Publisher) Run(ctx context.Context) error {
 	informer := kube.NewPlanInformer(p.options.Clients, p.observe)
+	p.mu.Lock()
+	p.informer = informer
+	p.mu.Unlock()
 	var running errgroup.Group
 	running.Go(func() error { informer.RunWithContext(ctx); return nil })
+	running.Go(func() error { kube.LogUnreadKinds(ctx, p.UnreadKinds); return nil })
 	running.Go(func() error {
 		if kube.WaitForInformer(ctx, informer) {
 			close(p.synced)
@@ -121,6 +128,13 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // Synced returns a channel that is closed once the existing ServicePlans have been read.
 func (p *Publisher) Synced() <-chan struct{} { return p.synced }
+
+// UnreadKinds implements controller.Zones.
+func (p *Publisher) UnreadKinds() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return kube.UnreadKinds(map[string]cache.Controller{"serviceplans": p.informer})
+}
 
 // Unreachable returns nil: agents connect to the databases.
 func (p *Publisher) Unreachable() error { return nil }

@@ -99,6 +99,9 @@ func New(o Options) (*Agent, error) {
 	if err := o.Registerer.Register(&collector{a.speaker.States}); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
+	if err := kube.RegisterUnreadKinds(o.Registerer, a.watch.UnreadKinds); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 

@@ -146,6 +146,12 @@ func New(o Options) (*Agent, error) {
 			a.update(func() bool { return a.setNetwork(now) })
 		})
 	}
+	if o.Registerer == nil {
+		return a, nil
+	}
+	if err := kube.RegisterUnreadKinds(o.Registerer, a.unreadKinds); err != nil {
+		return nil, fmt.Errorf("l2 agent of node %s: %w", o.Node, err)
+	}
 	return a, nil
 }
 
@@ -236,6 +242,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			klog.ErrorS(err, "Failed to watch the databases of the zone")
 		}
 	})
+	running.Go(func() { kube.LogUnreadKinds(ctx, a.unreadKinds) })
 	running.Go(func() { a.watchNorthd(ctx) })
 	running.Go(func() { a.work(ctx) })
 	running.Wait()

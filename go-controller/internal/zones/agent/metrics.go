@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 )
 
 // metrics are the metrics of an agent.
@@ -28,6 +30,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	return m, nil
 }
+
+// unreadKinds returns the kinds that have been unread for two minutes, by resource, and why.
+func (a *Agent) unreadKinds() map[string]string { return kube.UnreadKinds(a.informers) }
 
 func (m *metrics) transacted(err error) {
 	result := "ok"
