@@ -198,8 +198,12 @@ func TestAlertsFireForTheirFaultsOnly(t *testing.T) {
 		}, map[string]firing{"SLBStatusWritesFail": {map[string]string{"kind": "Service"},
 			"Writes of the kind Service fail: the API server does not have what was decided."}}},
 		"kinds that can't be read": {map[string]string{
-			`ovnkube_slb_unread_kinds{instance="n1",resource="services"}`: "1",
+			`ovnkube_slb_unread_kinds{instance="n1",resource="services"}`:          "1",
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NotRead"}`: "9",
 		}, kindUnread},
+		"Services that only nodes advertise which can't read a kind, and no such node has metrics": {map[string]string{
+			`ovnkube_slb_announced_services{announced="Unknown",reason="NotRead"}`: "9",
+		}, notAnnounced("9", "NotRead")},
 		"kinds that could not be read until lately": {series: map[string]string{
 			`ovnkube_slb_unread_kinds{instance="n1",resource="services"}`: "1x10 _",
 		}},

@@ -100,6 +100,8 @@ type nodeSession struct {
 	Unknown string `json:"unknown,omitempty"`
 	// Fault is what the guard or agent of the node reports, which explains better than LastError that there is no session.
 	Fault string `json:"fault,omitempty"`
+	// Unread is why the node may advertise other addresses than it is to.
+	Unread string `json:"unread,omitempty"`
 	// Draining means that the node is drained: it has withdrawn its routes and closes its sessions, or will.
 	Draining bool `json:"draining,omitempty"`
 	// Stopped means that the BGP daemon of the node was stopped. Sessions that were Established have ended with it.
@@ -140,6 +142,9 @@ func (s *nodeSession) problem() string {
 			problems = append(problems, s.Undo)
 		}
 	}
+	if s.Unread != "" {
+		problems = append(problems, s.Unread)
+	}
 	if s.BFDError != "" {
 		problems = append(problems, "BFD: "+s.BFDError)
 	}
@@ -155,6 +160,9 @@ func sessions(cluster *objects.Objects, now time.Time) []nodeSession {
 			Reported: cluster.LastReport(n.Name), Unknown: unknown[n.Name], Fault: faults[n.Name]}
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 			of.Draining = c.Reason == v1alpha1.ReasonDraining
+			if c.Reason == v1alpha1.ReasonNotRead {
+				of.Unread = c.Message
+			}
 			if c.Status == metav1.ConditionUnknown {
 				of.Unknown = c.Message
 			}

@@ -31,6 +31,8 @@ type Advertisers struct {
 	// Unknown means that no node is known to advertise the address, and that the state of at least one session is
 	// unknown.
 	Unknown bool
+	// Unread means that it is Unknown because a node with a session can't read what it is to advertise.
+	Unread bool
 	// GatewayUnknown means that the shard that would be the next hop has no address yet.
 	GatewayUnknown bool
 	// IsNextHop means that the address is that of its shard's router, which is the next hop of all advertisements that
@@ -245,6 +247,7 @@ func (sv *Survey) compute(ads []*world.Advertisement, a netip.Addr, local *nodeL
 		made.Invalid = sv.layout.invalidPeer(ads)
 	}
 	made.Unknown = made.Unknown && len(made.Nodes) == 0
+	made.Unread = made.Unread && made.Unknown
 	slices.Sort(made.Peers)
 	made.Peers = slices.Compact(made.Peers)
 	return made
@@ -292,7 +295,10 @@ func (sv *Survey) ofNode(made *Advertisers, n *world.Node, ads []*world.Advertis
 // add records the session of a node with a peer, and reports whether it carries the family of the address.
 func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session world.PeerSession) bool {
 	carries := session.Carries(f)
-	if carries {
+	if carries && session.Unread != "" {
+		carries, session.Problem = false, session.Unread
+		a.Unread = true
+	} else if carries {
 		a.Peers = append(a.Peers, p.Name)
 	} else if session.Established {
 		a.NotNegotiated, session.Problem = f, NotNegotiated(f)
@@ -301,7 +307,7 @@ func (a *Advertisers) add(n *world.Node, p *world.Peer, f world.Family, session 
 		a.Cause = cause
 		a.Problem = "node " + n.Name + ", BGPPeer " + p.Name + ": " + cause.Text
 	}
-	a.Unknown = a.Unknown || session.Unknown
+	a.Unknown = a.Unknown || session.Unknown || a.Unread
 	return carries
 }
 

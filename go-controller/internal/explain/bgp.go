@@ -109,6 +109,8 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 			down, without := p.down(a, r, lacking), "without a session"
 			if r.NotNegotiated != 0 {
 				without = "without a session that carries " + r.NotNegotiated.String()
+			} else if down.Reason == ReasonNotRead {
+				without = "not known of"
 			}
 			link.State, link.Reason, link.Command = Warning, down.Reason, down.Command
 			link.Message += "; " + without + ": " + joined(withoutSession(r.NotAdvertising, r.Without)) + ": " + down.Message
@@ -142,7 +144,11 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		if len(r.NotAdvertising) > 1 {
 			by, link.Object = " by "+joined(r.NotAdvertising), joined(r.NotAdvertising)
 		}
-		link.Message = fmt.Sprintf("%s: not advertised%s: %s", a, by, link.Message)
+		does := "not advertised"
+		if r.Unread {
+			does = "not known to be advertised"
+		}
+		link.Message = fmt.Sprintf("%s: %s%s: %s", a, does, by, link.Message)
 	}
 	p.add(link)
 }
@@ -220,10 +226,9 @@ func (p *path) down(a netip.Addr, r *bgp.Advertisers, nodes []string) Link {
 			if !p.lacks(name, s.Peer, a, r) {
 				continue
 			}
-			if p.world.Sessions[name][s.Peer].Unknown {
-				link.Object, link.Reason = name, v1alpha1.ReasonNodeSilent
-				link.Message = fmt.Sprintf("node %s: %s", name, p.world.Sessions[name][s.Peer].Problem)
-				link.Command = p.ownPods(name)
+			if reason, why := unknownRoutes(p.world.Sessions[name][s.Peer]); why != "" {
+				link.Object, link.Reason, link.Command = name, reason, p.ownPods(name)
+				link.Message = fmt.Sprintf("node %s: %s", name, why)
 				continue
 			}
 			if family != 0 && s.State == v1alpha1.BGPEstablished && !p.world.Sessions[name][s.Peer].Carries(family) {

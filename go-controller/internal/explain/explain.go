@@ -264,7 +264,7 @@ func (p *path) unread(resources ...string) bool {
 }
 
 // ReasonNotRead is the reason of links and findings that depend on resources that could not be read.
-const ReasonNotRead = "NotRead"
+const ReasonNotRead = v1alpha1.ReasonNotRead
 
 // notRead returns a link that depends on resources that could not be read.
 func notRead(name, object, message string) Link {

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -63,6 +64,9 @@ func (v *overview) addNodes() {
 			add(n.Name, ReasonAddressContested, contested(c, n), lookAtAddresses(c, n))
 		}
 	}
+	if nodes, why := v.outdatedDaemons(); len(nodes) > 0 {
+		add(joined(nodes), ReasonNotRead, why, v.ownPods(""))
+	}
 	if stopped := v.stoppedDaemons(); len(stopped) > 0 {
 		add(joined(stopped), v1alpha1.ReasonStopped, "the BGP daemon was stopped; routers with graceful restart keep its "+
 			"routes for up to "+world.Count(int(world.GracefulRestartTime/time.Minute), "minute"), v.ownPods("")+withSpeakers)
@@ -98,6 +102,17 @@ func (v *overview) stoppedDaemons() []string {
 		}
 	}
 	return stopped
+}
+
+// outdatedDaemons returns the nodes whose BGP daemons can't read a kind any more, and what the first of them reports.
+func (v *overview) outdatedDaemons() (nodes []string, why string) {
+	for _, s := range sorted(v.objects.NodeStatuses) {
+		c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+		if c != nil && c.Reason == v1alpha1.ReasonNotRead && !v.unreachable(s.Name) {
+			nodes, why = append(nodes, s.Name), cmp.Or(why, c.Message)
+		}
+	}
+	return nodes, why
 }
 
 // silentSince returns for how long the guard or agent of a node has not reported; empty if it reports, or none runs.

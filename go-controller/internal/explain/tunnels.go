@@ -122,6 +122,17 @@ func UnknownSessions(o *objects.Objects, now time.Time) map[string]string {
 	return nodes
 }
 
+// unknownRoutes returns why it is not known what a node advertises in a session; empty if it is.
+func unknownRoutes(s world.PeerSession) (reason, why string) {
+	switch {
+	case s.Unread != "":
+		return ReasonNotRead, s.Unread
+	case s.Unknown:
+		return v1alpha1.ReasonNodeSilent, s.Problem
+	}
+	return "", ""
+}
+
 // unknownSessions returns why the sessions of a node are not known. It is empty if they are, and if its kubelet no
 // longer reports, which the conditions of its BGPNodeStatus show.
 func (p *path) unknownSessions(node string) string {

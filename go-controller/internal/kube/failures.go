@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,5 +42,6 @@ func (f *failures) observe(service types.UID, was, is *metav1.Condition) string 
 // isUnobserved reports whether a condition is Unknown because the state of the Service can't be observed.
 func isUnobserved(c *metav1.Condition) bool {
 	return c.Status == metav1.ConditionUnknown &&
-		(c.Reason == v1alpha1.ReasonDatabaseUnreachable || c.Reason == v1alpha1.ReasonNodeSilent)
+		slices.Contains([]string{v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonNodeSilent, v1alpha1.ReasonNotRead},
+			c.Reason)
 }

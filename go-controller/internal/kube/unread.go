@@ -28,6 +28,8 @@ const (
 	unreadAfter = 2 * time.Minute
 	// unreadLogInterval is the interval between two checks of what has to be logged.
 	unreadLogInterval = 10 * time.Second
+	// interruption is how long a kind must have been unread for the API server to count as back.
+	interruption = 10 * time.Second
 )
 
 // attempts are the requests that read one kind: lists, watches, and the discovery of the kind.
@@ -35,6 +37,8 @@ type attempts struct {
 	mu sync.Mutex
 	// since is when the first request began of those since the last success, the zero time if there is none.
 	since time.Time
+	// back is when the first request succeeded after an interruption, the zero time if there was none.
+	back time.Time
 	// refused is the last error since the last success, empty if there is none.
 	refused string
 }
@@ -53,6 +57,9 @@ func (a *attempts) end(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
+		if !a.since.IsZero() && time.Since(a.since) >= interruption {
+			a.back = time.Now()
+		}
 		a.since, a.refused = time.Time{}, ""
 	} else {
 		a.refused = err.Error()
@@ -75,6 +82,13 @@ func (a *attempts) unread() string {
 		return ""
 	}
 	return cmp.Or(a.refused, "the API server does not answer")
+}
+
+// isSteady reports whether the kind has been read for unreadAfter without an interruption.
+func (a *attempts) isSteady() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.since.IsZero() && time.Since(a.back) >= unreadAfter
 }
 
 // initialWatch is a watch that begins with the objects that exist. Only their end shows that the kind has been read: an
@@ -150,6 +164,17 @@ func (w *Watch) UnreadKinds() map[string]string {
 		}
 	}
 	return unread
+}
+
+// UnreadAlone is UnreadKinds if another kind has been read for two minutes, and nil otherwise. When the API server is
+// back after an outage, each kind is read again at another time within a minute.
+func (w *Watch) UnreadAlone() map[string]string {
+	for _, c := range w.needed {
+		if i, ok := c.(*informer); ok && i.attempts.isSteady() {
+			return w.UnreadKinds()
+		}
+	}
+	return nil
 }
 
 // LogUnreadKinds logs when kinds begin and cease to be unread, until ctx ends.

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -90,6 +91,10 @@ func (f *faultyLister) IsWatchListSemanticsUnSupported() bool { return !f.stream
 // inspected runs an informer of a client, and calls inspect with what returns the kinds that it can't read.
 func inspected(t *testing.T, client *faultyLister, inspect func(unread func() map[string]string)) {
 	t.Helper()
+	// The second handler of client-go sleeps since an error of real time, which is in the future of the virtual clock.
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = handlers[:1]
+	defer func() { utilruntime.ErrorHandlers = handlers }()
 	synctest.Test(t, func(t *testing.T) {
 		c := newInformer(client, &v1alpha1.L2Domain{}, whole[*v1alpha1.L2Domain], func(_, _ *v1alpha1.L2Domain) {})
 		ctx, stop := context.WithCancel(t.Context())

@@ -93,6 +93,11 @@ func advertisersText(r *bgp.Advertisers) advertisementState {
 	if f := r.NotNegotiated; f != 0 {
 		reason, known, does = v1alpha1.ReasonNoNodes, "carry "+f.String(), "carries "+f.String()
 	}
+	if r.Unread {
+		text := fmt.Sprintf("no node is known to advertise the address over BGP: %s; %s", named("node", r.NotAdvertising),
+			r.Problem)
+		return advertisementState{v1alpha1.ReasonNotRead, text}
+	}
 	if r.Unknown {
 		text := fmt.Sprintf("no BGP session is known to %s: %s; %s", known, named("node", r.NotAdvertising), r.Problem)
 		return advertisementState{v1alpha1.ReasonNodeSilent, text}

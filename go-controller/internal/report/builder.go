@@ -176,7 +176,8 @@ func (v *Builder) announcement(s *world.Service, placements []place.Placement,
 		case placement.Reason == place.ReasonProbing:
 			return v.unreachable()
 		case onlyBGP(placement, t):
-			if t.reason == v1alpha1.ReasonNodeSilent || t.reason == v1alpha1.ReasonProgramming {
+			switch t.reason {
+			case v1alpha1.ReasonNodeSilent, v1alpha1.ReasonNotRead, v1alpha1.ReasonProgramming:
 				return &status.Verdict{
 					Status: metav1.ConditionUnknown, Reason: t.reason,
 					Message: fmt.Sprintf("address %s: %s", placement.Addr, t.text),

@@ -114,6 +114,8 @@ type PeerSession struct {
 	Outdated bool
 	// Unknown means that the last report of the node has expired. Problem is the reason.
 	Unknown bool
+	// Unread is why the node may advertise other addresses than it is to in an Established session: it can't read a kind.
+	Unread string
 	// PeerASN is the AS number that the peer has sent, 0 if it is not known.
 	PeerASN uint32
 	// Problem is the reason why the session is not Established, as far as the node knows.

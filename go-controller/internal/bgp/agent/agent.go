@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -92,7 +93,7 @@ func New(o Options) (*Agent, error) {
 		a.speaker.Changed(peer)
 	})
 	a.speaker = speaker.New(speaker.Options{BFD: Paths{a.paths}, Turn: a.turn, Notify: a.status.wake})
-	a.status.states = a.speaker.States
+	a.status.states, a.status.unread = a.speaker.States, a.unread
 	if o.Registerer == nil {
 		return a, nil
 	}
@@ -110,6 +111,14 @@ func (a *Agent) wake() {
 	case a.changed <- struct{}{}:
 	default:
 	}
+}
+
+// unread returns the resources that have been unread for two minutes, although others were read, and on which the
+// sessions and routes depend, sorted. The node's BGPNodeStatus is not among them.
+func (a *Agent) unread() []string {
+	unread := a.watch.UnreadAlone()
+	delete(unread, "bgpnodestatuses")
+	return slices.Sorted(maps.Keys(unread))
 }
 
 // Healthy returns an error that names what the agent still waits for.

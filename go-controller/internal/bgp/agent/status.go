@@ -46,12 +46,14 @@ type nodeStatuses interface {
 
 // nodeStatus maintains the node's BGPNodeStatus.
 type nodeStatus struct {
-	node    string
-	client  nodeStatuses
-	facts   *kube.Facts
-	read    func(node string) (*v1alpha1.BGPNodeStatus, bool)
-	writer  *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
-	states  func() []speaker.State
+	node   string
+	client nodeStatuses
+	facts  *kube.Facts
+	read   func(node string) (*v1alpha1.BGPNodeStatus, bool)
+	writer *kube.ObjectWriter[*v1alpha1.BGPNodeStatus]
+	states func() []speaker.State
+	// unread returns the resources that the daemon decides from and can't read any more, sorted.
+	unread  func() []string
 	wakeups chan struct{}
 	// stopped has a token when the last report is written.
 	stopped chan struct{}
@@ -70,6 +72,7 @@ type nodeStatus struct {
 func newStatus(node string, client nodeStatuses, facts *kube.Facts, wrote kube.Wrote) *nodeStatus {
 	s := &nodeStatus{node: node, client: client, facts: facts, read: facts.NodeStatus, wakeups: make(chan struct{}, 1),
 		stopped: make(chan struct{}, 1)}
+	s.unread = func() []string { return nil }
 	s.writer = kube.NewNodeStatusWriter(client, facts.NodeStatus, wrote, s.recordWrite, isUrgent)
 	return s
 }
@@ -185,7 +188,7 @@ func (s *nodeStatus) merge(have *v1alpha1.BGPNodeStatus, now time.Time) (*v1alph
 	if len(s.sessions) > 0 {
 		next.Status.RouterID, leaving = s.sessions[0].Neighbor.RouterID.String(), s.sessions[0].Leaving
 	}
-	ready := ready(next.Status.Sessions, leaving, s.off)
+	ready := ready(next.Status.Sessions, leaving, s.off, s.unread())
 	ready.LastTransitionTime = metav1.NewTime(now)
 	changed := meta.SetStatusCondition(&next.Status.Conditions, ready)
 	changed = changed || have.Status.StopTime != nil || have.Status.RouterID != next.Status.RouterID ||
@@ -340,7 +343,7 @@ func apiTime(t time.Time) *metav1.Time {
 }
 
 // ready computes the condition Ready.
-func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Condition {
+func ready(sessions []v1alpha1.BGPSession, leaving bool, off string, unread []string) metav1.Condition {
 	var down []string
 	for _, s := range sessions {
 		if s.State != v1alpha1.BGPEstablished {
@@ -352,6 +355,9 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string) metav1.Cond
 			Message: message}
 	}
 	switch {
+	case len(unread) > 0: // It precedes the others because they rest on what was read before.
+		return not(v1alpha1.ReasonNotRead, "the BGP daemon can't read "+strings.Join(unread, ", ")+" any more (its log has "+
+			"the error), so what it advertises may be out of date")
 	case off != "":
 		return not(v1alpha1.ReasonDisabledByMode, off+": routes are withdrawn, then sessions closed")
 	case leaving:

@@ -29,6 +29,7 @@ type written struct {
 
 func newWritten() *written {
 	w := &written{have: &v1alpha1.BGPNodeStatus{}, now: time.Unix(1_700_000_000, 0)}
+	w.unread = func() []string { return nil }
 	w.sessions = []bgp.Session{{Peer: "tor", Neighbor: bgp.Neighbor{RouterID: netip.MustParseAddr("10.0.0.1")}}}
 	return w
 }
@@ -243,7 +244,8 @@ func TestStatusIsWrittenSeldomWhileARouterChangesIt(t *testing.T) {
 		var mu sync.Mutex
 		state := speaker.State{Peer: "tor", Addr: netip.MustParseAddr("10.0.0.9"), Phase: speaker.Established}
 		store := &storedStatus{object: &v1alpha1.BGPNodeStatus{}}
-		s := &nodeStatus{node: "n1", read: store.read, wakeups: make(chan struct{}, 1), stopped: make(chan struct{}, 1)}
+		s := &nodeStatus{node: "n1", read: store.read, wakeups: make(chan struct{}, 1), stopped: make(chan struct{}, 1),
+			unread: func() []string { return nil }}
 		s.writer = kube.NewNodeStatusWriter(store, store.read, func(string, error) {}, s.recordWrite, isUrgent)
 		s.states = func() []speaker.State {
 			mu.Lock()
@@ -302,7 +304,8 @@ func (hung) UpdateStatus(ctx context.Context, _ *v1alpha1.BGPNodeStatus, _ metav
 func TestLastReportDoesNotKeepTheDaemonFromEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(string) (*v1alpha1.BGPNodeStatus, bool) { return &v1alpha1.BGPNodeStatus{}, true }
-		s := &nodeStatus{node: "n1", read: read, states: func() []speaker.State { return nil },
+		s := &nodeStatus{node: "n1", read: read, unread: func() []string { return nil },
+			states:  func() []speaker.State { return nil },
 			stopped: make(chan struct{}, 1),
 			writer:  kube.NewObjectWriter("BGPNodeStatus", hung{}, read, func(string, error) {}, nil)}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -221,6 +222,11 @@ func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSes
 		return nil
 	}
 	gone := s.Status.StopTime != nil && !now.Before(s.Status.StopTime.Add(world.GracefulRestartTime))
+	unread := ""
+	if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
+		c.Reason == v1alpha1.ReasonNotRead {
+		unread = Bounded(c.Message)
+	}
 	sessions := make(map[string]world.PeerSession, len(s.Status.Sessions))
 	for _, session := range s.Status.Sessions {
 		is := world.PeerSession{
@@ -235,6 +241,9 @@ func Sessions(s *v1alpha1.BGPNodeStatus, now time.Time) map[string]world.PeerSes
 		} else if session.Families != nil {
 			is.WithoutIPv4 = !slices.Contains(session.Families, world.IPv4.String())
 			is.WithoutIPv6 = !slices.Contains(session.Families, world.IPv6.String())
+		}
+		if is.Established {
+			is.Unread = unread
 		}
 		sessions[session.Peer] = is
 	}

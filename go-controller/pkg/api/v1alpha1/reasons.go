@@ -227,6 +227,10 @@ const (
 	// ReasonStopped (Ready=False), on BGPNodeStatuses: the BGP daemon of the node was stopped, and its sessions have
 	// ended.
 	ReasonStopped = "Stopped"
+	// ReasonNotRead (Ready=False), on BGPNodeStatuses: the BGP daemon of the node has been unable for two minutes to read
+	// a kind that it decides from, while it could read others, so that it advertises by what it read before. Also a reason
+	// of Services (Announced, Unknown) that only such nodes may advertise.
+	ReasonNotRead = "NotRead"
 	// ReasonSessionsDown (Ready=False): on BGPPeers, some nodes have no established session; on BGPNodeStatuses, some
 	// sessions of the node are not established.
 	ReasonSessionsDown = "SessionsDown"
