@@ -33,7 +33,7 @@ func (r *nodeReport) equal(o *nodeReport) bool {
 	return (r == nil) == (o == nil) && (r == nil || maps.Equal(r.Faults, o.Faults) &&
 		maps.Equal(r.Conflicts, o.Conflicts) && maps.Equal(r.AnnouncedConflicts, o.AnnouncedConflicts) &&
 		(r.Localnets == nil) == (o.Localnets == nil) && maps.EqualFunc(r.Localnets, o.Localnets, convert.Localnet.Equal) &&
-		r.Tunnels.Equal(o.Tunnels) && r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone) &&
+		r.Tunnels.Equal(o.Tunnels) && r.Unobserved == o.Unobserved && r.Agent.Equal(o.Agent) && r.Zone.Equal(o.Zone) &&
 		(r.Zone == nil || r.Zone.Applied <= o.Zone.Applied || o.Zone.IsHealthy()))
 }
 

@@ -87,3 +87,20 @@ func (d *Domain) faultOfEach(members []*world.Node) string {
 	}
 	return "all gateways are faulty and stay active: " + causes(faults)
 }
+
+// addUnobserved records the members whose uplinks are not observed. That is no fault: without Open vSwitch's database,
+// ovn-controller may not release what another gateway would claim, and two would answer.
+func (d *Domain) addUnobserved(members []*world.Node) {
+	var names []string
+	for _, n := range members {
+		if n.Unobserved {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	d.Unobserved = true
+	d.Warnings = append(d.Warnings, fmt.Sprintf("the guard of %s can't read Open vSwitch's database (ovsdb-server), so "+
+		"that a lost uplink there is not detected", some(names)))
+}

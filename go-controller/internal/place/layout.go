@@ -54,6 +54,8 @@ type Domain struct {
 	NoGateway, DisabledReason, Unserved string
 	// TunnelsDown is set if OVN can't reach some nodes, so that connections to their endpoints fail.
 	TunnelsDown bool
+	// Unobserved is set if the loss of the uplink of a gateway would not be detected.
+	Unobserved bool
 	// AllDraining is set if every gateway of the domain is draining.
 	AllDraining bool
 	// BlockedReason is why no new address of the domain may be published now. It is empty if addresses may be
@@ -197,6 +199,7 @@ func (l *Layout) compute(spec *world.Domain, nodes map[string]*world.Node, zones
 	if !w.Cluster.OpenShiftSDN {
 		d.addSlowDetection(w.Nodes, l.Interconnect)
 		d.addTunnelsDown(l.TunnelsDown)
+		d.addUnobserved(members)
 		d.addHeld()
 	}
 	serves := make(map[*world.Node]bool, len(members))

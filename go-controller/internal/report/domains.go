@@ -204,7 +204,7 @@ func (v *Builder) domainReady(d *place.Domain) *status.Verdict {
 		ready.Reason = v1alpha1.ReasonGatewaysDraining
 	case d.TooFewGateways:
 		ready.Reason = v1alpha1.ReasonTooFewGateways
-	case d.TunnelsDown:
+	case d.TunnelsDown, d.Unobserved:
 		ready.Reason = v1alpha1.ReasonPartlyUsable
 	}
 	return &ready

@@ -63,6 +63,9 @@ type Node struct {
 	Localnets map[string]Localnet
 	// Tunnels is what the node's guard reports of OVN's tunnels to other nodes, nil if no guard reports it.
 	Tunnels *Tunnels
+	// Unobserved means that the node's guard can't read Open vSwitch's database, so that it detects no lost uplink. What
+	// it reported before stays in Faults.
+	Unobserved bool
 	// Kernel is what the agent and the annotation of an OpenShift SDN node report, nil without either.
 	Kernel *Kernel
 }

@@ -31,6 +31,8 @@ type Report struct {
 	Localnets map[string]Localnet
 	// Tunnels is what the guard reports of OVN's tunnels; nil if it does not report them.
 	Tunnels *world.Tunnels
+	// Unobserved means that the guard has withdrawn both: it can't read Open vSwitch's database.
+	Unobserved bool
 	// Agent is the report of the agent of an OpenShift SDN node; nil if the report is from a guard.
 	Agent *Agent
 	// Zone is the report of the agent that programs the node's zone; nil without one.
@@ -117,6 +119,7 @@ func ReadReport(l *coordinationv1.Lease) Report {
 		r.Localnets[name] = is
 	}
 	r.Tunnels = readTunnels(l.Annotations[v1alpha1.AnnotationTunnels])
+	r.Unobserved = l.Annotations[v1alpha1.AnnotationLocalnets] == "null" && r.Tunnels == nil
 	r.Zone = readZone(l.Annotations[v1alpha1.AnnotationZone])
 	_, faults := l.Annotations[v1alpha1.AnnotationFaults]
 	r.guarded = faults || r.Zone == nil
@@ -182,7 +185,7 @@ func WithReport(n *world.Node, r Report) *world.Node {
 	out := *n
 	out.Guarded = r.Agent == nil && r.guarded
 	out.Agent = r.Zone
-	out.Tunnels = r.Tunnels
+	out.Tunnels, out.Unobserved = r.Tunnels, r.Unobserved
 	if r.Agent != nil && n.Kernel != nil {
 		kernel := *n.Kernel
 		kernel.Agent, kernel.Interfaces = r.Agent.Health, r.Agent.Interfaces

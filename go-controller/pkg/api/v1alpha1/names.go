@@ -49,11 +49,13 @@ const (
 	AnnotationFaults = "slb.k8s.ovn.org/faults"
 	// AnnotationLocalnets is written by the guard. It is a JSON object that lists OVN's ports on the node's bridges for
 	// L2Domains, by the name of the localnet port. Each entry has the bridge and, as stale, the addresses for which
-	// flows on the bridge prevent requests from reaching the port.
+	// flows on the bridge prevent requests from reaching the port. It is null if the guard has been unable for 30 s to
+	// read the flows or Open vSwitch's database.
 	AnnotationLocalnets = "slb.k8s.ovn.org/localnets"
 	// AnnotationTunnels is written by the guard. It is a JSON object about OVN's tunnels to other nodes, as their BFD
 	// sessions show them: allDown, how many other chassis there are, if there are at least two and no tunnel to any of
-	// them is up, or down, a list of up to 64 chassis to which no tunnel is up. It is empty if all are up.
+	// them is up, or down, a list of up to 64 chassis to which no tunnel is up. The object is empty if all
+	// are up, and the text if the guard has been unable for 30 s to read Open vSwitch's database.
 	AnnotationTunnels = "slb.k8s.ovn.org/tunnels"
 	// AnnotationAddressProbes is written by the controller. It is a JSON list of probe requests, objects with id,
 	// network, vlan, addresses and own (a MAC address whose replies are ignored). The guard probes these segments for
