@@ -171,6 +171,12 @@ type watched interface {
 	Alive(stall time.Duration) error
 }
 
+var (
+	_ watched = (*guard.Guard)(nil)
+	_ watched = (*agent.Agent)(nil)
+	_ watched = (*zoneagent.Agent)(nil)
+)
+
 // reportModule writes the reports of the other modules.
 type reportModule struct{ *nodelease.Reporter }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/nodelease"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/unixctl"
@@ -65,6 +66,8 @@ type Guard struct {
 	// announcedProber looks for other hosts with the addresses of these shards.
 	announcedProber *announcedProber
 	metrics         *metrics
+	// watching is the heartbeat of watch.
+	watching loop.Heartbeat
 
 	// Used by watch only.
 	vswitchdHealth, controllerHealth *healthTracker
@@ -139,6 +142,11 @@ func (g *Guard) Healthy() error {
 	return nil
 }
 
+// Alive returns an error if the checks of the node had no heartbeat for longer than stall. Only a restart helps then.
+func (g *Guard) Alive(stall time.Duration) error {
+	return loop.Stalled(stall, map[string]*loop.Heartbeat{"the checks of the guard": &g.watching})
+}
+
 // Run watches and reports until the context ends. The last report remains valid for the duration of the Lease, so
 // that replacing a guard does not move shards.
 func (g *Guard) Run(ctx context.Context) error {
@@ -167,9 +175,11 @@ func (g *Guard) watch(ctx context.Context) {
 	controller := unixctl.NewProber(filepath.Join(g.options.RunDir, "ovn-controller.*.ctl"))
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
+	defer g.watching.Stop()
 	var ofNode world.Fault
 	var reported map[string]world.Fault
 	for {
+		g.watching.Beat()
 		select {
 		case <-ctx.Done():
 			return

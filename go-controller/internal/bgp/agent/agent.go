@@ -25,6 +25,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ipam"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/place"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
@@ -61,6 +62,8 @@ type Agent struct {
 	turn    *turn
 	changed chan struct{}
 	decided atomic.Bool
+	// deciding is the heartbeat of a pass; between two passes, none is expected.
+	deciding loop.Heartbeat
 }
 
 // New returns an Agent. It does nothing before Run.
@@ -132,6 +135,13 @@ func (a *Agent) Healthy() error {
 	return nil
 }
 
+// Alive returns an error if a pass has taken longer than stall, or the reports had no heartbeat for as long. Only a
+// restart helps then.
+func (a *Agent) Alive(stall time.Duration) error {
+	return loop.Stalled(stall, map[string]*loop.Heartbeat{
+		"the pass over all sessions": &a.deciding, "the report of sessions": &a.status.reporting})
+}
+
 // Run runs the agent until the context ends, and until the last report is written. The sessions stay open meanwhile.
 func (a *Agent) Run(stop context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(stop))
@@ -189,6 +199,8 @@ func (a *Agent) decideOnChanges(ctx context.Context) {
 
 // decide passes the sessions computed from the current snapshot to the speaker.
 func (a *Agent) decide() {
+	a.deciding.Beat()
+	defer a.deciding.Stop()
 	w, _ := a.facts.Snapshot(world.Cluster{})
 	w.Now = time.Now()
 	layout := compute(w)

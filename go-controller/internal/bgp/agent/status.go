@@ -22,6 +22,7 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp/speaker"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/status"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/loop"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/pkg/api/v1alpha1"
 )
@@ -55,6 +56,8 @@ type nodeStatus struct {
 	// unread returns the resources that the daemon decides from and can't read any more, sorted.
 	unread  func() []string
 	wakeups chan struct{}
+	// reporting is the heartbeat of run.
+	reporting loop.Heartbeat
 	// stopped has a token when the last report is written.
 	stopped chan struct{}
 
@@ -102,7 +105,9 @@ func (s *nodeStatus) run(ctx context.Context) {
 	defer counters.Stop()
 	again := time.NewTimer(0)
 	defer again.Stop()
+	defer s.reporting.Stop()
 	for {
+		s.reporting.Beat() // at least each countEvery
 		select {
 		case <-ctx.Done():
 			return
