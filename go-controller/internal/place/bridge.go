@@ -112,7 +112,9 @@ func Refreshable(s *world.Service) []netip.Addr {
 // status can't be rewritten: the object is too large, or other clients change it all the time. Or another Service lists
 // the address: OVN-Kubernetes has a flow for each and chooses one of them anew after each change of a Service, so that
 // shards would move again and again.
-func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool { return w.NotRewritten[a] || w.Listed.Has(a) }
+func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool {
+	return w.NotRewritten[a] || w.Listed.Has(a)
+}
 
 // setBlocked defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
 // down on some.
