@@ -266,16 +266,20 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	d.checkComplete()
 	changes = d.handOver(ctx, changes)
 	names := slices.Collect(maps.Keys(d.desired.dirty))
-	own := make([]opsFunc, 0, len(changes)+1)
+	admitters := d.desired.admitters(changes)
+	own := make([]opsFunc, 0, len(changes)+len(admitters)+1)
 	for _, c := range changes {
 		own = append(own, d.serviceOps(c.Key))
+	}
+	for _, key := range admitters {
+		own = append(own, d.serviceOps(key))
 	}
 	if len(d.egressOf) > 0 {
 		own = append(own, d.localnetOps)
 	}
 	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
 	broken := d.recordNodeResults(names, errs)
-	failed := map[world.Key]error{}
+	failed := d.desired.recordAdmitters(changes, admitters, errs[len(names)+len(changes):])
 	var localnet error
 	if len(d.egressOf) > 0 {
 		localnet = errs[len(errs)-1]
@@ -323,12 +327,16 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		}
 	}
 	opsFuncs := d.staleServices(v, keep)
+	for _, key := range d.desired.admitters(nil) {
+		opsFuncs = append(opsFuncs, d.serviceOps(key))
+	}
 	if d.builder != nil {
 		opsFuncs = append(opsFuncs, d.topologyOps(v, d.builder)...)
 	}
 	if err := errors.Join(d.commit(ctx, opsFuncs)...); err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
+	clear(d.desired.admitting)
 	d.checkComplete()
 	var names []string
 	if d.builder != nil {

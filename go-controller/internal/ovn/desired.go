@@ -4,7 +4,9 @@ package ovn
 
 import (
 	"errors"
+	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
@@ -28,6 +30,10 @@ type desired struct {
 	// await. If the rows of such a node can't be written, these Services fail and are retried, also one that has left
 	// the node.
 	dirty map[string]map[world.Key]bool
+	// restricted indexes the plans with source ranges. admitting are the Services whose ACLs may have to change because of
+	// others, with those others.
+	restricted rows.Restricted
+	admitting  map[world.Key]map[world.Key]bool
 }
 
 // desiredService is a Service with its plan, which is not nil.
@@ -35,7 +41,8 @@ type desiredService struct{ plan *plan.Service }
 
 func newDesired() *desired {
 	return &desired{services: map[world.Key]*desiredService{}, nodes: map[string][]*desiredService{},
-		dirty: map[string]map[world.Key]bool{}, splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{}}
+		dirty: map[string]map[world.Key]bool{}, splitPlans: map[*plan.Service]map[string][]rows.ShardBackend{},
+		admitting: map[world.Key]map[world.Key]bool{}}
 }
 
 // plan returns the plan of a Service, nil if it has none.
@@ -71,6 +78,13 @@ func (d *desired) set(key world.Key, p *plan.Service) {
 	s.plan = p
 	if p == nil {
 		delete(d.services, key)
+		delete(d.admitting, key)
+	}
+	for _, other := range d.restricted.Replace(old, p) {
+		if d.admitting[other] == nil {
+			d.admitting[other] = map[world.Key]bool{}
+		}
+		d.admitting[other][key] = true
 	}
 	before, after := byNode(old), byNode(p)
 	for node, needs := range before {
@@ -87,6 +101,32 @@ func (d *desired) set(key world.Key, p *plan.Service) {
 			d.nodes[node] = append(d.nodes[node], s)
 		}
 	}
+}
+
+// admitters returns the Services whose ACLs have to change because of others and that are not changed themselves.
+func (d *desired) admitters(changes []dataplane.Change) []world.Key {
+	for _, c := range changes {
+		delete(d.admitting, c.Key)
+	}
+	return slices.SortedFunc(maps.Keys(d.admitting), world.Key.Compare)
+}
+
+// recordAdmitters records the results of writing the ACLs of admitters, and returns the errors of the changes that
+// require them.
+func (d *desired) recordAdmitters(changes []dataplane.Change, keys []world.Key, errs []error) map[world.Key]error {
+	failed := map[world.Key]error{}
+	for i, key := range keys {
+		if errs[i] == nil {
+			delete(d.admitting, key)
+			continue
+		}
+		for _, c := range changes {
+			if d.admitting[key][c.Key] {
+				failed[c.Key] = fmt.Errorf("write ACLs of %s, which has the same address: %w", key, errs[i])
+			}
+		}
+	}
+	return failed
 }
 
 // markDirty records that the rows of a node have to be written, because of the given Services if any.

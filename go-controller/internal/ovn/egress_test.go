@@ -85,11 +85,14 @@ func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 	anchor, other, none := translated(service(1, 1, "10.244.1.10")), translated(service(2, 1, "10.244.1.10")),
 		service(3, 1, "10.244.1.10")
 	other.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24")}
-	apply(t, d, anchor, other, none)
+	admits := translated(service(4, 1, "10.244.1.10"))
+	admits.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("10.50.0.0/16")}
+	apply(t, d, anchor, other, none, admits)
 	nb.sync(t)
 	mac := nb.mac(t, "slb-lan-0-ext")
 	const client, host, served = "02:00:00:00:00:99", "the host", "a backend"
-	const later = "ip.frag == 3 && udp.src == 0 && udp.dst == 0" // has no ports
+	// Fragments are looked up without ports.
+	const initial, later = "ip.frag == 1 && udp.src == 0 && udp.dst == 0", "ip.frag == 3 && udp.src == 0 && udp.dst == 0"
 	for _, c := range []struct {
 		what, from, dst string
 		port            int
@@ -110,6 +113,9 @@ func TestPacketsForNoPortGoToTheHost(t *testing.T) {
 		{"a later fragment", client, "10.50.1.1", 0, host, later},
 		{"a later fragment, from the host", egressMAC, "10.50.1.1", 0, host, later},
 		{"a later fragment over IPv6, from the host", egressMAC, "fd00:50::1:2", 0, host, later},
+		{"a first fragment", client, "10.50.1.4", 0, host, initial},
+		{"a first fragment, from the host", egressMAC, "10.50.1.1", 0, "", initial},
+		{"a first fragment from source ranges, from the host", egressMAC, "10.50.1.4", 0, "", initial},
 		{"an ICMP error, from the host", egressMAC, "10.50.1.1", 0, "", "icmp4.type == 3 && icmp4.code == 4"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

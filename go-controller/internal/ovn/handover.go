@@ -101,7 +101,7 @@ func (d *Dataplane) superseded(v view, changes []dataplane.Change) []opsFunc {
 // Service loses all its rows.
 func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc {
 	return func(b *batch) error {
-		left := 0
+		left, lost := 0, map[frontend]bool{} // without ports
 		var ops []ovsdb.Operation
 		for _, r := range b.view.withID(rows.LoadBalancer, rows.KeyService, key.String()) {
 			lb, ok := r.model.(*nbdb.LoadBalancer)
@@ -109,7 +109,13 @@ func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc 
 				continue
 			}
 			stays := maps.Clone(lb.Vips)
-			maps.DeleteFunc(stays, func(vip, _ string) bool { return passes(frontendOf(lb, vip)) })
+			maps.DeleteFunc(stays, func(vip, _ string) bool {
+				f := frontendOf(lb, vip)
+				if passes(f) {
+					lost[f.withoutPort()] = true
+				}
+				return passes(f)
+			})
 			if left += len(stays); len(stays) < len(lb.Vips) {
 				ops = append(ops, mutateMap(r, "vips", lb.Vips, stays))
 			}
@@ -117,7 +123,10 @@ func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc 
 		if left == 0 {
 			return d.serviceOps(key)(b)
 		}
-		keep := func(protocol string, at netip.AddrPort) bool { return !passes(frontend{protocol, at}) }
+		keep := func(protocol string, at netip.AddrPort) bool {
+			f := frontend{protocol, at}
+			return !passes(f) && !lost[f]
+		}
 		for _, r := range b.view.withID(rows.ACL, rows.KeyService, key.String()) {
 			match, ok := rows.KeepPorts(r.string("match"), keep)
 			if !ok {
@@ -141,6 +150,10 @@ func (d *Dataplane) takeFrom(key world.Key, passes func(frontend) bool) opsFunc 
 type frontend struct {
 	protocol string // as in the table Load_Balancer
 	at       netip.AddrPort
+}
+
+func (f frontend) withoutPort() frontend {
+	return frontend{f.protocol, netip.AddrPortFrom(f.at.Addr(), 0)}
 }
 
 func addFrontends(to map[frontend]bool, p *plan.Service) {

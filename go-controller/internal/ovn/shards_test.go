@@ -62,9 +62,9 @@ func TestSourceRangesFailClosed(t *testing.T) {
 	apply(t, d, p)
 	// One of the ACLs belongs to the domain.
 	acls := func() int { return strings.Count(s.nbctl(t, "acl-list", "slb-lan"), "from-lport") - 1 }
-	// There are two families and two protocols; IPv6 admits no client.
-	if n := acls(); n != 6 {
-		t.Errorf("%d ACLs, want 6", n)
+	// There are two families and two protocols, and fragments; IPv6 admits no client.
+	if n := acls(); n != 12 {
+		t.Errorf("%d ACLs, want 12", n)
 	}
 	written := s.transactions(t)
 	again, _ := dial(t, s)
@@ -76,8 +76,8 @@ func TestSourceRangesFailClosed(t *testing.T) {
 	}
 	configure(t, d, topology(0))
 	configure(t, d, topology(1))
-	if n := acls(); n != 6 {
-		t.Errorf("the shard is back with %d ACLs, want 6", n)
+	if n := acls(); n != 12 {
+		t.Errorf("the shard is back with %d ACLs, want 12", n)
 	}
 	if out := s.nbctl(t, "lr-lb-list", "slb-lan-0"); strings.Count(out, "slb-default/s1") != 4 {
 		t.Errorf("the shard is back with\n%s", out)

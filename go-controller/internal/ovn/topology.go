@@ -80,6 +80,7 @@ func (d *Dataplane) topologyOps(v view, builder *rows.Builder) []opsFunc {
 		}
 	}
 	builder.SetEgress(d.egress(v))
+	builder.SetRestricted(&d.desired.restricted)
 	domains, shards := builder.TopologyRows()
 	ensure(domains)
 	// ACLs are deleted together with their switch. Restore them before a new router adopts the load balancers.

@@ -10,12 +10,13 @@ import (
 )
 
 // MaxSourceRanges is the maximum number of source ranges of a Service, of both families, after adjacent and overlapping
-// ones were merged. Each node has a flow for each range, address and protocol.
+// ones were merged. Each node has two flows for each range, address and protocol: one for fragments.
 const MaxSourceRanges = 2000
 
 // MaxAddresses is the maximum number of addresses of a Service, those of spec.externalIPs included, each counted for
-// each protocol. Each of them takes up to four rows, and the rows of a Service are written in one transaction: one of
-// 20,000 rows took 5 s, and with 99,000 the server was silent for longer than a connection to it lasts.
+// each protocol. Each of them takes up to six rows, ten in a zone with in-ports. The rows of a Service are written in
+// one transaction: one of 20,000 rows took 5 s, and with 99,000 the server was silent for longer than a connection to
+// it lasts.
 const MaxAddresses = 2500
 
 // MaxSlicePorts is the maximum number of ports in the EndpointSlices of a Service that have endpoints, counted for each

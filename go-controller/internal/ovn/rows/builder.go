@@ -66,8 +66,9 @@ type Builder struct {
 	zone  *plan.Zone
 	peers []plan.Node
 	// nodeCount is the number of nodes of the cluster.
-	nodeCount int
-	egress    Egress
+	nodeCount  int
+	egress     Egress
+	restricted *Restricted
 }
 
 // NewBuilder returns a Builder for each domain of the topology that has a resident and each shard that has an anchor.

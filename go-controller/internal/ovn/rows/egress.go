@@ -20,9 +20,10 @@ import (
 // (ovn-northd(8), router ingress table "ARP/ND Resolution"). Nothing depends on ports or on an address of the node.
 //
 // The host sends back what belongs to none of its connections. ACLs drop that, and nothing else: packets to ports of
-// Services are allowed first, whatever MAC address a node says it has. Later fragments have no ports, so they are not
-// dropped: the router reassembles packets by conntrack, where they wait for the first fragment in vain if that was
-// dropped. ICMP errors are dropped, since the host would send back those about no connection, too.
+// Services are allowed first, whatever MAC address a node says it has. Fragments are looked up without ports, so those
+// to ports of Services are dropped, too, and before they would be admitted (fragments.go). Later fragments are not: the
+// router reassembles packets by conntrack, where they wait for the first fragment in vain. ICMP errors are dropped,
+// since the host would send back those about no connection, too.
 const (
 	returnedPriority = dropPriority - 2
 	servedPriority   = dropPriority - 1
@@ -116,7 +117,11 @@ func (b *Builder) egressACLs(p *plan.Service) []Row {
 					"allow-stateless")
 			}
 		}
-		acl("returned", returnedPriority, returnedMatch+v.EgressMAC+" && "+to+" && !ip.later_frag", "drop")
+		returned := returnedMatch + v.EgressMAC + " && " + to
+		acl("returned", returnedPriority, returned+" && !ip.later_frag", "drop")
+		if _, restricted := p.SourceRanges[world.FamilyOf(v.Addr)]; restricted {
+			acl("returned-fragments", allowPriority+1, returned+" && ip.first_frag", "drop")
+		}
 	}
 	return out
 }

@@ -122,6 +122,11 @@ func wanted(s scene) string {
 			}
 		}
 	}, nil))
+	var restricted rows.Restricted
+	for i := range s.Services {
+		restricted.Replace(nil, &s.Services[i])
+	}
+	g.SetRestricted(&restricted)
 	var out strings.Builder
 	write := func(all []rows.Row) {
 		for _, r := range all {

@@ -29,6 +29,7 @@ func (d *Dataplane) Configure(_ context.Context, topology *plan.Topology) (err e
 		}
 		wants := map[rows.Ref]rows.Row{}
 		d.builder.SetEgress(d.egress())
+		d.builder.SetRestricted(&d.restricted)
 		domains, shards := d.builder.TopologyRows()
 		for _, part := range append(domains, shards...) {
 			add(wants, part)
@@ -76,9 +77,15 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 	d.zone.do(func() []func() {
 		wants, have := map[rows.Ref]rows.Row{}, map[rows.Ref]rows.Row{}
 		for _, c := range changes {
+			for _, other := range d.restricted.Replace(d.plans[c.Key], c.Want) {
+				d.admitting[other] = true
+			}
 			if d.plans[c.Key] = c.Want; c.Want == nil {
 				delete(d.plans, c.Key)
 			}
+		}
+		d.addAdmitting(wants, have)
+		for _, c := range changes {
 			own := d.zone.selected(func(r rows.Row) bool { return r.ExternalIDs()[rows.KeyService] == c.Key.String() })
 			maps.Copy(have, own)
 			if err := d.serviceRows(c.Want, own, wants); err != nil {
@@ -96,6 +103,9 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 			}
 		}
 		calls, err := d.commit(wants, have)
+		if err == nil {
+			clear(d.admitting)
+		}
 		for _, c := range changes {
 			switch {
 			case err != nil:
@@ -107,6 +117,18 @@ func (d *Dataplane) Apply(_ context.Context, changes []dataplane.Change) map[wor
 		return calls
 	})
 	return failed
+}
+
+// addAdmitting adds the ACLs of Services that change because of others.
+func (d *Dataplane) addAdmitting(wants, have map[rows.Ref]rows.Row) {
+	for key := range d.admitting {
+		if p := d.plans[key]; p != nil && d.builder != nil {
+			maps.Copy(have, d.zone.selected(func(r rows.Row) bool {
+				return r.Table == rows.ACL && r.ExternalIDs()[rows.KeyService] == key.String()
+			}))
+			add(wants, d.builder.ACLs(p))
+		}
+	}
 }
 
 // serviceRows adds the rows of a plan. own are those that its Service has.
@@ -168,7 +190,12 @@ func (d *Dataplane) kept(keep func(world.Key) bool) func(world.Key) bool {
 func (d *Dataplane) Prune(_ context.Context, keep func(world.Key) bool) (err error) {
 	keep = d.kept(keep)
 	d.zone.do(func() []func() {
-		maps.DeleteFunc(d.plans, func(key world.Key, _ *plan.Service) bool { return !keep(key) })
+		maps.DeleteFunc(d.plans, func(key world.Key, p *plan.Service) bool {
+			if !keep(key) {
+				d.restricted.Replace(p, nil)
+			}
+			return !keep(key)
+		})
 		gone := d.zone.selected(func(r rows.Row) bool {
 			key, ok := parseKey(r.ExternalIDs()[rows.KeyService])
 			return r.ExternalIDs()[rows.KeyOwnerType] == rows.OwnerService && (!ok || !keep(key))

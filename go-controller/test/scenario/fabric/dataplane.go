@@ -31,8 +31,11 @@ type Dataplane struct {
 	// since is when the southbound database was last read.
 	since time.Time
 
-	plans   map[world.Key]*plan.Service
-	builder *rows.Builder
+	plans map[world.Key]*plan.Service
+	// restricted indexes the plans with source ranges, and admitting has the Services whose ACLs change because of others.
+	restricted rows.Restricted
+	admitting  map[world.Key]bool
+	builder    *rows.Builder
 	// complete is set once each Service in the database has a plan here or was pruned. Until then the rows of nodes only
 	// grow.
 	complete bool
@@ -71,7 +74,7 @@ func (z *Zone) Connect(o ovn.Options) *Dataplane {
 		o.Fence = func() error { return nil }
 	}
 	return &Dataplane{zone: z, options: o, synced: make(chan struct{}), plans: map[world.Key]*plan.Service{},
-		pending: map[world.Key]pending{}}
+		admitting: map[world.Key]bool{}, pending: map[world.Key]pending{}}
 }
 
 // Run keeps the connection until ctx is done.
