@@ -150,6 +150,7 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 		{"a client in the source ranges", "ip4.src == 10.50.0.9 && ip4.dst == 10.50.1.3 && tcp.dst == 80",
 			"240.1.10.1:8080"},
 		{"another client", "ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.3 && tcp.dst == 80", ""},
+		{"a host that pretends to be a pod", "ip4.src == 10.244.1.7 && ip4.dst == 10.50.1.1 && tcp.dst == 80", ""},
 		{"an alias", "ip4.src == 10.50.0.9 && ip4.dst == 240.1.10.1 && tcp.dst == 8080", ""},
 		{"an address of the join switch", "ip4.src == 10.50.0.9 && ip4.dst == 100.64.0.1 && tcp.dst == 80", ""},
 	} {
@@ -201,6 +202,10 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 			"ip4.src == 10.50.0.8 && ip4.dst == 240.1.10.1 && udp.dst == 8053", false},
 		{"an alias over IPv6, multicast", "33:33:00:00:00:09",
 			"ip6.src == fd00:50::8 && ip6.dst == fd3e:5b1c:2::10:1 && udp.dst == 8053", false},
+		{"pretends to be a pod", address,
+			"ip6.src == fd00:10:244:2::7 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", false},
+		{"pretends to be a router on the transit switch", address,
+			"ip6.src == fd97::3 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", false},
 		{"pretends to be an alias", address, "ip4.src == 240.1.10.1 && ip4.dst == 10.50.1.1 && tcp.dst == 80", false},
 		{"an address of the join switch", address, "ip4.src == 10.50.0.8 && ip4.dst == 100.64.0.1 && tcp.dst == 80", false},
 		{"an address of the join switch, multicast", "01:00:5e:00:00:09",

@@ -82,6 +82,9 @@ func TestAliasesAreReachedThroughShardsOnly(t *testing.T) {
 		{"from the segment to the alias", "slb-lan", segment, "10.50.0.9", pod, 8080, ""},
 		{"from the segment to the alias over IPv6", "slb-lan", segment, "fd00:50::9", pod6, 8080, ""},
 		{"the segment pretends to be an alias", "slb-lan", segment, pod, "10.50.1.1", 80, ""},
+		{"the segment pretends to be a pod", "slb-lan", segment, "10.244.1.7", "10.50.1.1", 80, ""},
+		{"the segment pretends to be a pod over IPv6", "slb-lan", segment, "fd00:10:244:2::7", "fd00:50::1:1", 80, ""},
+		{"the segment pretends to be a router on the join switch", "slb-lan", segment, "100.64.0.4", "10.50.1.1", 80, ""},
 		{"from the segment to a router on the join switch", "slb-lan", segment, "10.50.0.9", "100.64.0.1", 80, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -26,27 +26,34 @@ const internalPriority = allowPriority + 1
 // discard is the next hop of a route that drops packets (ovn-nb(5)).
 const discard = "discard"
 
-// segmentACL isolates a domain's segment from the addresses that our routers use among themselves: aliases, and the
-// join switch. It also keeps BFD with next hops from them. Like the ACLs of Services, it is stateless.
+// segmentACL isolates a domain's segment from the addresses inside the cluster: aliases, those of pods, and those of
+// routers. It also keeps BFD with next hops from our routers. Like the ACLs of Services, it is stateless.
 func (b *Builder) segmentACL(d *plan.Domain) Row {
 	return owned(ACL, OwnerDomain, d.Name, map[string]any{
 		"priority": internalPriority, "direction": "from-lport", "match": b.unwantedPackets(d), "action": "drop",
 	}, "internal").withParent(switchName(d.Name))
 }
 
-// unwantedPackets matches packets from or to the addresses that our routers use among themselves, and BFD packets (RFC
-// 5881 section 4) from the next hops of a domain.
+// unwantedPackets matches packets from or to the addresses that our routers use among themselves, from the networks
+// that contain no clients of a VIP, and BFD packets (RFC 5881 section 4) from the next hops of a domain.
+//
+// A host that sends from the address of a pod would bypass NetworkPolicies that admit this pod. OVN-Kubernetes also
+// admits each node's management port, an address among those of pods, to all pods of the node. Pods themselves reach
+// VIPs by load balancers on the switch of their node, and replies to these networks never pass a shard (nodePolicies).
+// ICMP is not dropped: a router far away, with an address that the cluster uses as well, may report the path MTU.
 //
 // A shard's router has a BFD session with its next hop, which only makes it send packets: the next hop needs no BFD.
 // ovn-controller believes who sends from the address of the next hop, from anywhere, and each change of the session's
 // state makes ovn-northd compute everything again (en_bfd in northd/inc-proc-northd.c, 24.09 and later). What the
 // router itself sends to the next hop does not match.
 func (b *Builder) unwantedPackets(d *plan.Domain) string {
+	const balanced = "6, 17, 132, 59" // the protocols of Services, and what fragmentsTo describes
 	var match []string
 	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix
-		match = append(match, fmt.Sprintf("ip%d.dst == {%s, %s} || ip%d.src == %s", f, prefix, join.Masked(), f, prefix))
+		match = append(match, fmt.Sprintf("ip%d.dst == {%s, %s} || ip%d.src == %s || (ip%d.src == {%s} && ip.proto == {%s})",
+			f, prefix, join.Masked(), f, prefix, f, strings.Join(texts(b.internalSubnets(f)), ", "), balanced))
 	}
 	for _, f := range []world.Family{world.IPv4, world.IPv6} {
 		var hops []string
