@@ -164,6 +164,13 @@ func TestPacketsFromExternalSwitches(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a frame to a group", func(t *testing.T) {
+		out := sb.trace(t, "ext_n1", "inport == \"br-ex_n1\" && eth.src == 02:00:00:00:00:99 && "+
+			"eth.dst == 01:00:5e:00:00:09 && ip.ttl == 64 && ip4.src == 10.50.0.8 && ip4.dst == 10.50.1.1 && tcp.dst == 80")
+		if !dropped.MatchString(out) || strings.Contains(out, "backends=") {
+			t.Errorf("is not dropped:\n%s", out)
+		}
+	})
 }
 
 // In the zone of a gateway the in-port is on the shard's router: packets for internal addresses are dropped before it,
@@ -206,6 +213,8 @@ func TestPacketsFromTheExternalSwitchOfAZone(t *testing.T) {
 			"ip6.src == fd00:10:244:2::7 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", false},
 		{"pretends to be a router on the transit switch", address,
 			"ip6.src == fd97::3 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", false},
+		{"a VIP over IPv6, multicast", "33:33:00:00:00:09",
+			"ip6.src == fd00:50::8 && ip6.dst == fd00:50::1:1 && tcp.dst == 80", false},
 		{"pretends to be an alias", address, "ip4.src == 240.1.10.1 && ip4.dst == 10.50.1.1 && tcp.dst == 80", false},
 		{"an address of the join switch", address, "ip4.src == 10.50.0.8 && ip4.dst == 100.64.0.1 && tcp.dst == 80", false},
 		{"an address of the join switch, multicast", "01:00:5e:00:00:09",

@@ -39,6 +39,9 @@ func inRouter(domain, node string) string { return "slbin-" + domain + "/" + nod
 // external switch and among the in-ports of a router.
 func (s *shard) inPortNetwork() string { return fmt.Sprintf("169.254.251.%d/32", s.ordinal) }
 
+// inPort returns the name of the in-port of a shard's router, in a zone.
+func inPort(id world.ShardID) string { return RouterName(id) + "-in" }
+
 // hasInPort reports whether a shard's router has a port on the external switch of the zone's node.
 func (b *Builder) hasInPort(s *shard) bool {
 	return b.zone != nil && slices.ContainsFunc(s.Gateways, func(gw plan.Gateway) bool {
@@ -104,6 +107,9 @@ func (b *Builder) inRouterRows(d *plan.Domain, gw plan.Gateway, f NodeFacts, sha
 			"options": map[string]string{"router-port": port}, "tag": (*int)(nil),
 		}).withParent(switchName(d.Name)),
 	}
+	out = append(out, row(ACL, map[string]any{
+		"priority": inPortPriority, "direction": "from-lport", "match": groupFrames, "action": "drop",
+	}).withParent(ExternalSwitchPrefix+gw.Node))
 	for _, s := range shards {
 		out = append(out, b.gatewayInPortRows(s, gw.Node, router, port)...)
 	}

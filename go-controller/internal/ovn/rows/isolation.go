@@ -26,6 +26,11 @@ const internalPriority = allowPriority + 1
 // discard is the next hop of a route that drops packets (ovn-nb(5)).
 const discard = "discard"
 
+// groupFrames matches frames to a group of hosts with a packet to one. A router accepts such a frame on each of its
+// ports, whichever chassis is the gateway, so that each shard would forward a copy on each gateway. Values of ip6.dst
+// that begin with 255 are multicast.
+const groupFrames = "(eth.mcast && (ip4.dst == {0.0.0.0/1, 128.0.0.0/2, 192.0.0.0/3} || ip6.dst[120..127] != 255))"
+
 // segmentACL isolates a domain's segment from the addresses inside the cluster: aliases, those of pods, and those of
 // routers. It also keeps BFD with next hops from our routers. Like the ACLs of Services, it is stateless.
 func (b *Builder) segmentACL(d *plan.Domain) Row {
@@ -35,7 +40,7 @@ func (b *Builder) segmentACL(d *plan.Domain) Row {
 }
 
 // unwantedPackets matches packets from or to the addresses that our routers use among themselves, from the networks
-// that contain no clients of a VIP, and BFD packets (RFC 5881 section 4) from the next hops of a domain.
+// that contain no clients of a VIP, BFD packets (RFC 5881 section 4) from the next hops of a domain, and groupFrames.
 //
 // A host that sends from the address of a pod would bypass NetworkPolicies that admit this pod. OVN-Kubernetes also
 // admits each node's management port, an address among those of pods, to all pods of the node. Pods themselves reach
@@ -47,8 +52,8 @@ func (b *Builder) segmentACL(d *plan.Domain) Row {
 // state makes ovn-northd compute everything again (en_bfd in northd/inc-proc-northd.c, 24.09 and later). What the
 // router itself sends to the next hop does not match.
 func (b *Builder) unwantedPackets(d *plan.Domain) string {
+	match := []string{groupFrames}
 	const balanced = "6, 17, 132, 59" // the protocols of Services, and what fragmentsTo describes
-	var match []string
 	for _, join := range b.facts.Join {
 		f := world.FamilyOf(join.Addr())
 		prefix := aliasesOf(f).prefix

@@ -3,8 +3,10 @@
 package rows
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
@@ -139,6 +141,7 @@ func (b *Builder) shardRows(s *shard) []Row {
 	out = append(out, b.connect(s, "join", router, joinPort(s.ID), JoinSwitch, texts(s.join), nil)...)
 	out = append(out, b.externalPortRows(s, Ref{group.Table, group.ID})...)
 	out = append(out, b.routeRows(s, b.clusterRouterAddrs())...)
+	out = append(out, b.forwardingRows(s)...)
 	return append(out, b.replyRows(s)...)
 }
 
@@ -255,6 +258,39 @@ func (b *Builder) routeRows(s *shard, inward []netip.Addr) []Row {
 		route(dummy, gateway.String(), &ext, Ref{bfd.Table, bfd.ID})
 	}
 	return out
+}
+
+// forwardingRows returns the policies by which a shard's router does not forward what comes from the segment to its
+// next hop. That could send it back, until the TTL is used up: an address that is not in the subnet of the anchor, on a
+// port that no Service has, is behind the next hop for the router, and behind the router for the next hop. Policies are
+// evaluated after load balancers.
+//
+// In the subnet of the anchor are addresses that a host translates (egress.go). The router's own replies have its
+// address and a new TTL; a host could use this address as well, but what it sends passes three times at most.
+func (b *Builder) forwardingRows(s *shard) []Row {
+	ports := strconv.Quote(externalPort(s.ID))
+	if b.hasInPort(s) {
+		ports += ", " + strconv.Quote(inPort(s.ID))
+	}
+	var allowed []string
+	for _, anchor := range s.Anchors {
+		f, own := world.FamilyOf(anchor.Addr()), anchor.Addr().String()
+		if f == world.IPv6 {
+			own += ", fe80::/10"
+		}
+		allowed = append(allowed, fmt.Sprintf("ip%d.dst == {%s, %s} || (ip%d.src == {%s} && ip.ttl == {253, 254, 255})",
+			f, aliasesOf(f).prefix, anchor.Masked(), f, own))
+	}
+	policy := func(what string, priority int, match string) Row {
+		return s.row(Policy, map[string]any{
+			"priority": priority, "match": fmt.Sprintf("inport == {%s} && (%s)", ports, match), "action": what,
+			"nexthops": []string{},
+		}, "forward", what).withParent(RouterName(s.ID))
+	}
+	return []Row{
+		policy("allow", policyPriority, strings.Join(allowed, " || ")),
+		policy("drop", defaultDropPriority, "ip4 || ip6"),
+	}
 }
 
 // gateway returns the next hop of the subnet that contains an anchor.

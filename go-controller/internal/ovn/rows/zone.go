@@ -184,7 +184,8 @@ func (b *Builder) gatewayRows(s *shard, group Ref) []Row {
 		}
 		inward = append(inward, netip.MustParseAddr(hop))
 	}
-	return append(out, b.routeRows(s, inward)...)
+	out = append(out, b.routeRows(s, inward)...)
+	return append(out, b.forwardingRows(s)...)
 }
 
 // inPortRows returns the in-port of a shard in the zone of a gateway. Packets do not pass the switch of the domain on
@@ -192,7 +193,7 @@ func (b *Builder) gatewayRows(s *shard, group Ref) []Row {
 // ingress table 0, "L2 Admission Control"), because OVN-Kubernetes uses the switch as well.
 func (b *Builder) inPortRows(s *shard) []Row {
 	router := RouterName(s.ID)
-	in := b.connect(s, "in", router, router+"-in", ExternalSwitchPrefix+b.zone.Node,
+	in := b.connect(s, "in", router, inPort(s.ID), ExternalSwitchPrefix+b.zone.Node,
 		[]string{s.inPortNetwork()}, nil)
 	in[0].Columns["mac"] = s.ID.SegmentMAC(b.cluster.ID)
 	in[0].Columns["options"] = map[string]string{
