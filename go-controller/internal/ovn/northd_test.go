@@ -124,7 +124,7 @@ func TestNorthdAcceptsOurRows(t *testing.T) {
 		`lr_in_dnat .*ct.new .*ip6.dst == fd3e:5b1c:1::1:0 && udp && udp.dst == 8053\), action=\(flags.skip_snat_for_lb = 1; ct_lb_mark\(backends=\[fd00:10:244:1::1\]:8053; hash_fields="ip_dst"; skip_snat\);\)`,
 		`lr_in_dnat .*ct.new .*ip4.dst == 240.2.0.0 && tcp && tcp.dst == 9080\), action=\(flags.force_snat_for_lb = 1; ct_lb_mark\(backends=172.18.0.11:9080; hash_fields="ip_dst"; force_snat\);\)`,
 		`lr_out_snat .*flags.force_snat_for_lb == 1 && ip6\), action=\(ct_snat\(fd69::3\);\)`,
-		`lr_in_policy .*priority=700 .*inport == "rtoj-ovn_cluster_router" && ip4.src == 169.254.169.3 && ip4.dst == 172.18.0.11 && \(tcp.dst == \{9080\} \|\| udp.dst == \{9053\} \|\| ip.later_frag\)\), action=\(reg0 = 10.244.2.2;`,
+		`lr_in_policy .*priority=700 .*inport == "rtoj-ovn_cluster_router" && ip4.src == 169.254.169.3 && ip4.dst == 172.18.0.11 && \(tcp.dst == \{9080\} \|\| udp.dst == \{9053\} \|\| ip.is_frag\)\), action=\(reg0 = 10.244.2.2;`,
 		`lr_in_policy .*priority=700 .*inport == "rtos-n1" && ip6.src == fd00:18::b && ip6.dst == fd69::3 && \(tcp.src == \{9080\} \|\| .*\)\), action=\(xxreg0 = fd98::ffff:ffff:ffff:fefd;`,
 		`lr_in_policy .*priority=699 .*ip4.src == 169.254.169.3 \|\| ip4.dst == 169.254.169.3\), action=\((drop;|/\* drop \*/)`,
 	} {

@@ -79,8 +79,8 @@ func (b *Builder) hostRows(n *node, balancers []Row) []Row {
 		// Do not use is_chassis_resident: ovn-controller 23.03 can miss that a port has become resident, and then has
 		// no flow for such a policy until it recomputes all flows.
 		policy := func(way, port string, from, to netip.Addr, side string, hop netip.Addr) {
-			// Only the first fragment of a datagram contains the ports.
-			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s && (%s || ip.later_frag)",
+			// Open vSwitch looks up fragments without ports, the first one of a packet, too.
+			match := fmt.Sprintf("inport == %q && ip%d.src == %s && ip%d.dst == %s && (%s || ip.is_frag)",
 				port, f, from, f, to, portMatch(ports, side))
 			out = append(out, n.row(Policy, map[string]any{
 				"priority": policyPriority, "match": match, "action": "reroute", "nexthops": []string{hop.String()},
