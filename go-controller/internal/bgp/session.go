@@ -130,3 +130,10 @@ func (c LargeCommunity) compare(o LargeCommunity) int {
 
 // BFD contains the BFD settings for the path to a peer.
 type BFD = bfd.Settings
+
+// EndsBFD reports whether a BFD session with some settings ends when others are wanted, nil for no BFD: a path of the
+// other kind has a session of its own. Routers such as FRR close the BGP session if BFD was up, although AdminDown is
+// not a failure (RFC 5882 section 3.2).
+func EndsBFD(has, want *BFD) bool {
+	return has != nil && (want == nil || want.Multihop != has.Multihop)
+}

@@ -130,6 +130,8 @@ type decision struct {
 	survey *bgp.Survey
 	// noDaemon is why no BGP daemon opens sessions, by the names of the nodes without one.
 	noDaemon map[string]string
+	// bfdDown are the sessions of which nodes report that BFD is not up.
+	bfdDown map[nodePeer]bool
 	// editedByFRR has the peers of frr-k8s whose Secret the edit sets.
 	editedByFRR map[string]bool
 	// undecided are the new L2Domains whose gateways are not known.
@@ -155,7 +157,7 @@ func decideOn(o, since *objects.Objects, now time.Time) *decision {
 		edited[p.Name] = p.Spec.Backend == v1alpha1.BackendFRRK8s && o.EditedSecrets[o.PasswordOf(p)]
 	}
 	out := &decision{Decision: d, survey: frrk8s.Survey(w, d.BGP), noDaemon: noDaemon(o, w.Sessions, now),
-		editedByFRR: edited}
+		editedByFRR: edited, bfdDown: bfdDown(o)}
 	out.undecided = out.undecidedDomains(since, ports)
 	return out
 }

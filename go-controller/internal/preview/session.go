@@ -25,6 +25,8 @@ type SessionChange struct {
 	// and stay open if this edit restores them.
 	Reopened []string `json:"reopened,omitempty"`
 	Kept     []string `json:"kept,omitempty"`
+	// EndsBFD means that sessions are reopened because BFD ends: routers close them for that.
+	EndsBFD bool `json:"endsBFD,omitempty"`
 	// Adjusted sessions have other settings and stay open.
 	Adjusted []string `json:"adjusted,omitempty"`
 	// Rollout is how the nodes reopen their sessions, and how the edit is undone.
@@ -57,11 +59,12 @@ func compareSessions(was, is *decision) []SessionChange {
 				compareRoutes(old[peer].Routes, session.Routes, of(peer))
 				continue
 			}
-			of(peer).add(node, old[peer], session, was.World.Sessions[node][peer].Outdated)
+			of(peer).add(node, old[peer], session, was.World.Sessions[node][peer].Outdated,
+				!was.bfdDown[nodePeer{node, peer}])
 		}
 		for peer, session := range old {
 			if now[peer] == nil {
-				of(peer).add(node, session, nil, false)
+				of(peer).add(node, session, nil, false, false)
 			}
 		}
 	}
@@ -126,8 +129,8 @@ func (d *decision) sessions(node string) map[string]*bgp.Session {
 }
 
 // add adds what changes between two versions of the session of a node. One of them may be nil, for no session. outdated
-// means that the session has the settings of a version before both.
-func (c *SessionChange) add(node string, old, now *bgp.Session, outdated bool) {
+// means that the session has the settings of a version before both, and bfdUp that its BFD is up, if it has any.
+func (c *SessionChange) add(node string, old, now *bgp.Session, outdated, bfdUp bool) {
 	var before, after map[netip.Prefix]bgp.Attributes
 	if old != nil {
 		before = old.Routes
@@ -142,6 +145,8 @@ func (c *SessionChange) add(node string, old, now *bgp.Session, outdated bool) {
 		c.Closed = append(c.Closed, node)
 	case now.FRRK8s != old.FRRK8s:
 		c.Reopened = append(c.Reopened, node)
+	case bfdUp && bgp.EndsBFD(old.BFD, now.BFD):
+		c.Reopened, c.EndsBFD = append(c.Reopened, node), c.EndsBFD || !now.FRRK8s
 	case !now.Neighbor.SameSession(old.Neighbor) && outdated:
 		c.Kept = append(c.Kept, node)
 	case !now.Neighbor.SameSession(old.Neighbor):
@@ -207,6 +212,20 @@ func noDaemon(o *objects.Objects, sessions map[string]map[string]world.PeerSessi
 		}
 	}
 	return out
+}
+
+// nodePeer is a session of a node with a BGPPeer.
+type nodePeer struct{ node, peer string }
+
+// bfdDown returns the sessions of which nodes report that BFD is not up: to end it closes nothing.
+func bfdDown(o *objects.Objects) map[nodePeer]bool {
+	down := map[nodePeer]bool{}
+	for _, n := range o.NodeStatuses {
+		for _, s := range n.Status.Sessions {
+			down[nodePeer{n.Name, s.Peer}] = s.BFD == v1alpha1.BFDDown
+		}
+	}
+	return down
 }
 
 // editedSecrets returns notes about the Secrets that an edit sets: what they contain is not read.

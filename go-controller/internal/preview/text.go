@@ -44,6 +44,9 @@ func (c *Changes) Text(all bool) string {
 	c.writeShards(&b, all)
 	for _, s := range c.Sessions {
 		fmt.Fprintf(&b, "BGPPeer %s:%s\n", s.Peer, s.text(all))
+		if s.EndsBFD {
+			fmt.Fprintf(&b, "BGPPeer %s: BFD ends, and routers close sessions for that: so nodes close them first\n", s.Peer)
+		}
 		if s.Rollout != "" {
 			fmt.Fprintf(&b, "BGPPeer %s: %s\n", s.Peer, s.Rollout)
 		}

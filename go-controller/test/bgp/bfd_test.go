@@ -17,6 +17,7 @@ import (
 
 // record records a speaker's calls of BFD, and simulates the state of the session.
 type record struct {
+	state string
 	mu    sync.Mutex
 	asked []string
 }
@@ -36,7 +37,9 @@ func (r *record) Watch(name string, p speaker.Path) {
 func (r *record) Leave(name string) { r.write("leave %s", name) }
 
 // Session implements speaker.BFD. The failure precedes the last Leave and Watch, so it must not end a session.
-func (*record) Session(string) speaker.Liveness { return speaker.Liveness{State: "Init", Failures: 1} }
+func (r *record) Session(string) speaker.Liveness {
+	return speaker.Liveness{State: r.state, Failures: 1}
+}
 
 func (r *record) is(want ...string) func(context.Context) error {
 	return func(context.Context) error {
@@ -49,12 +52,12 @@ func (r *record) is(want ...string) func(context.Context) error {
 	}
 }
 
-// BFD watches the peer from Established until the peer is removed. BFD parameters do not affect the session. When BFD
-// starts before that is tested on a virtual clock (package speaker).
+// BFD watches the peer from Established until the peer is removed. BFD parameters do not affect the session, nor does
+// the end of BFD that is Down. When BFD starts before that is tested on a virtual clock (package speaker).
 func TestBFDFollows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 40)
-	r := &record{}
+	r := &record{state: "Down"}
 	n := newNode(t, speaker.Options{BFD: r})
 	c := s.session("tor", false, 2)
 	c.BFD = &bgp.BFD{Receive: 100 * time.Millisecond, Transmit: 100 * time.Millisecond, Multiplier: 3}
@@ -68,7 +71,7 @@ func TestBFDFollows(t *testing.T) {
 	was := n.established(t, "tor")
 	watch := fmt.Sprintf("watch tor from %s to %s every ", s.host(false, 2).Addr(), s.host(false, 1).Addr())
 	eventually(t, r.is(watch+"100ms"))
-	if was.BFD != "Init" {
+	if was.BFD != "Down" {
 		t.Errorf("state of BFD %q", was.BFD)
 	}
 	c.BFD = &bgp.BFD{Receive: 50 * time.Millisecond, Transmit: 50 * time.Millisecond, Multiplier: 3}

@@ -5,6 +5,7 @@ package bgp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -148,6 +149,64 @@ func TestPathFails(t *testing.T) {
 			n.established(t, peer)
 			s.has(t, true, prefixes...)
 			eventually(t, up)
+		})
+	}
+}
+
+// FRR closes the session when BFD ends, also by AdminDown, and drops its routes. So the node closes the session first,
+// and the router keeps its routes (graceful restart) until the node opens it again.
+func TestEndOfBFD(t *testing.T) {
+	t.Parallel()
+	for i, dynamic := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dynamic neighbors %t", dynamic), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 76+i)
+			if dynamic {
+				s.configure(t, fmt.Sprintf("router bgp %d", routerASN), " neighbor nodes peer-group",
+					fmt.Sprintf(" neighbor nodes remote-as %d", nodeASN), " neighbor nodes bfd", " neighbor nodes passive",
+					" bgp listen range "+s.v4.String()+" peer-group nodes",
+					" address-family ipv4 unicast", "  neighbor nodes activate")
+			} else {
+				s.configure(t, s.neighbor(false, 2, nodeASN, "bfd 25 1000 1000")...)
+			}
+			peer := fmt.Sprintf("end of BFD, dynamic %t", dynamic)
+			n := newWatchedNode(t, peer)
+			c := s.session(peer, false, 2)
+			c.Neighbor.GracefulRestart, c.Neighbor.IPv6 = true, !dynamic
+			c.Routes = s.routes(2, "203.0.113.1/32")
+			n.want(c)
+			n.established(t, peer)
+			s.has(t, true, slices.Collect(maps.Keys(c.Routes))...)
+			c.BFD = patientBFD() // from now on: with it, the first dial would wait for the detection time
+			n.want(c)
+			var was speaker.State
+			eventually(t, func(ctx context.Context) error {
+				was = n.state(peer)
+				state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
+				// FRR 10 ignores that BFD goes down in the second in which BGP was established (bgpd/bgp_bfd.c).
+				since, _ := strconv.Atoi(lookup(state, "bgpTimerUpMsec"))
+				if lookup(state, "peerBfdInfo.status") != `"Up"` || was.BFD != "Up" || since < 2000 {
+					return fmt.Errorf("BFD is %s, on the router %s; BGP for %d ms (%w)", was.BFD,
+						lookup(state, "peerBfdInfo.status"), since, err)
+				}
+				return nil
+			})
+			gone := s.deletions(t)
+			c.BFD = nil
+			n.want(c)
+			eventually(t, func(ctx context.Context) error {
+				now := n.state(peer)
+				state, err := s.neighborState(ctx, s.host(false, 2).Addr().String())
+				if now.Phase != speaker.Established || !now.Since.After(was.Since) || now.BFD != "" ||
+					lookup(state, "bgpState") != `"Established"` {
+					return fmt.Errorf("state %+v, on the router %s (%w)", now, lookup(state, "bgpState"), err)
+				}
+				return nil
+			})
+			if now := n.state(peer); now.NotificationsReceived > 0 {
+				t.Errorf("the router has closed the session: %+v", now)
+			}
+			s.keepsRoutes(t, c, gone)
 		})
 	}
 }

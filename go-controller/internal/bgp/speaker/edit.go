@@ -2,16 +2,21 @@
 
 package speaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
+)
 
 // change gives the peer another target. It updates the existing session if that can continue, and otherwise ends it and
-// dials at once. With graceful restart, the session ends without a NOTIFICATION, because a NOTIFICATION would make the
-// router drop all routes (RFC 4724 section 4).
-func (p *peer) change(to target) {
+// dials at once, or if BFD ends, when the router has noticed that. With graceful restart, the session ends without a
+// NOTIFICATION, because a NOTIFICATION would make the router drop all routes (RFC 4724 section 4).
+func (p *peer) change(want *bgp.Session, to target) {
 	p.outdated = false
+	ends := p.endsBFD(want.BFD)
 	switch {
-	case p.target == target{} || p.target == to:
-	case p.target.sameSession(to):
+	case p.target == target{} || p.target == to && !ends:
+	case p.target.sameSession(to) && !ends:
 		if p.session != nil {
 			p.mu.Lock()
 			p.session.target = to
@@ -19,7 +24,7 @@ func (p *peer) change(to target) {
 			p.session.setKeepalive(to.neighbor)
 		}
 	case !p.mayClose():
-		p.outdated = true // The session continues with the old target and the wanted routes.
+		p.outdated = true // The session continues with the old target, its BFD and the wanted routes.
 		return
 	default:
 		p.retry, p.damping = time.Time{}, damping{}
@@ -29,6 +34,9 @@ func (p *peer) change(to target) {
 		} else if p.session != nil {
 			p.session.abort(reason{text: renewed, kind: detected})
 			p.end("")
+		}
+		if ends {
+			p.awaitEndOfBFD()
 		}
 	}
 	p.target = to

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bfd"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/bgp"
 )
 
@@ -30,7 +31,7 @@ func (p *peer) handleBFD(n bgp.Neighbor) {
 		p.recordLoss(bfdDown().reason())
 		p.end("")
 	}
-	if is.Up && !was.Up && (p.pathFailed || waits) && p.expediteDial(n) {
+	if is.Up && !was.Up && (p.pathFailed || waits) && p.endOfBFD.IsZero() && p.expediteDial(n) {
 		p.cancelAttempt()
 	}
 }
@@ -61,6 +62,34 @@ func (p *peer) expediteDial(n bgp.Neighbor) bool {
 // FRR does so after a second.
 const routerDialsAfter = 1200 * time.Millisecond
 
+const (
+	// bfdOutlivesSession is how long BFD goes on after the end of a session that a router takes for a restart. If BFD
+	// ended at the same time, the router might notice that first, and would close the session and drop its routes.
+	bfdOutlivesSession = time.Second
+	// redialAfterBFD is how long after the end of BFD the peer is dialed: when AdminDown has been sent three times.
+	redialAfterBFD = 3 * time.Second
+)
+
+// endsBFD reports whether the wanted BFD settings end a BFD session that may be up on the router, which closes the BGP
+// session then.
+func (p *peer) endsBFD(want *bgp.BFD) bool {
+	if p.path == nil || !p.endOfBFD.IsZero() || !bgp.EndsBFD(&p.path.BFD, want) {
+		return false
+	}
+	state := p.speaker.options.BFD.Session(p.name).State
+	return state == bfd.Up.String() || state == bfd.Init.String() // in Init, the router may be Up
+}
+
+// awaitEndOfBFD postpones the next attempt until the router has noticed the end of BFD, after that of the session.
+func (p *peer) awaitEndOfBFD() {
+	at := time.Now()
+	if p.path != nil {
+		at = at.Add(bfdOutlivesSession)
+		p.endOfBFD = at
+	}
+	p.retry = at.Add(redialAfterBFD)
+}
+
 // firstDialAfter returns how long a session with graceful restart waits before it dials for the first time. An earlier
 // process of this node may have been killed a moment ago, and the router's reactions must not hit the new session:
 //   - Its BFD fails. If the new session is Established then, the router closes it and drops all its routes. If BFD
@@ -81,7 +110,7 @@ func firstDialAfter(want *bgp.Session) time.Duration {
 
 func (p *peer) stopBFD() {
 	if p.path != nil {
-		p.path, p.lastLiveness, p.pathFailed = nil, Liveness{}, false
+		p.path, p.lastLiveness, p.pathFailed, p.endOfBFD = nil, Liveness{}, false, time.Time{}
 		p.speaker.options.BFD.Leave(p.name)
 	}
 }
@@ -99,8 +128,16 @@ func (p *peer) startBFD(want *bgp.Session, to target) time.Duration {
 	if p.speaker.options.BFD == nil {
 		return 0
 	}
-	if want.BFD == nil {
+	if p.outdated {
+		return 0 // BFD changes when the session does.
+	}
+	if wait := time.Until(p.endOfBFD); wait > 0 {
+		return wait
+	}
+	if want.BFD == nil || !p.endOfBFD.IsZero() {
 		p.stopBFD()
+	}
+	if want.BFD == nil {
 		return 0
 	}
 	path := Path{Peer: to.addr, Interface: to.addr.Zone(), BFD: *want.BFD}

@@ -55,6 +55,8 @@ type peer struct {
 	// GRACEFUL_SHUTDOWN yet.
 	withdrawAt time.Time
 	path       *Path // monitored by BFD
+	// endOfBFD is when BFD ends because it is not wanted any more; zero if it goes on.
+	endOfBFD   time.Time
 	failedDial failedDial
 	// pathFailed means that BFD detected a path failure, and that no session has been Established since. lastLiveness is
 	// the last known state of BFD.
@@ -158,13 +160,13 @@ func (p *peer) step(ctx context.Context, want *bgp.Session) time.Duration {
 		p.reap()
 	}
 	if err == nil {
-		p.change(to)
+		p.change(want, to)
 	}
 	if p.attempt != nil && (err != nil || !p.attempt.target.sameSession(to) || want.Leaving) {
 		p.retry = time.Time{}
 		p.cancelAttempt()
 	}
-	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.target == to &&
+	p.releaseTurn(err != nil || want.Leaving || p.session != nil && p.target == to && !p.outdated &&
 		p.session.observed().phase == Established)
 	if want.Leaving {
 		return p.drain(want)
