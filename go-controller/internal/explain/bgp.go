@@ -131,6 +131,9 @@ func (p *path) addRoute(a netip.Addr, survey *bgp.Survey) {
 		} else if node, fault := p.firstFaulty(r.Nodes); node != "" {
 			link.State, link.Reason, link.Command = Warning, v1alpha1.ExcludedFaulty, p.mendFault(node, fault)
 			link.Message += fmt.Sprintf("; what the router sends to node %s may be lost: %s", node, fault.Message)
+		} else if why, router := p.withoutBFD(r.Nodes, r.Peers); why != "" {
+			link.State, link.Reason, link.Command = Warning, ReasonNoBFD, checkBFD(router)
+			link.Message += "; " + why
 		}
 	case len(r.NotAdvertising) == 0:
 		link.Reason, link.Message, link.Command = p.noSpeaker(a, survey, r.Invalid)

@@ -44,6 +44,7 @@ func (v *overview) addPeer(p *v1alpha1.BGPPeer, keepers []string) {
 	}
 	is.Message = strings.Join(because, "; ")
 	v.addOutdated(p, &is)
+	v.addWithoutBFD(&is)
 	v.out.Peers = append(v.out.Peers, is)
 }
 

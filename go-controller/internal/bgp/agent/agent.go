@@ -254,7 +254,8 @@ func (p Paths) Session(name string) speaker.Liveness {
 	if !watched {
 		return speaker.Liveness{}
 	}
-	is := speaker.Liveness{State: s.State.String(), Up: s.State == bfd.Up, Failures: s.Failures}
+	is := speaker.Liveness{State: s.State.String(), Up: s.State == bfd.Up, Since: s.Since, Received: s.Detection > 0,
+		Failures: s.Failures}
 	if s.Err != nil {
 		is.Problem = s.Err.Error()
 	}

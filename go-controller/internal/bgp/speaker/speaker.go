@@ -158,8 +158,9 @@ func (s *Speaker) States() []State {
 	for _, p := range peers {
 		state := p.State()
 		if s.options.BFD != nil {
-			bfd := s.options.BFD.Session(p.name)
-			state.BFD, state.BFDFailures, state.BFDProblem = bfd.State, bfd.Failures, bfd.Problem
+			is := s.options.BFD.Session(p.name)
+			state.BFD, state.BFDFailures = is.State, is.Failures
+			state.BFDProblem = cmp.Or(is.Problem, state.whyNotUp(is, p.wanted()))
 		}
 		states = append(states, state)
 	}

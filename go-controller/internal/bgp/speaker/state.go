@@ -112,6 +112,10 @@ type Liveness struct {
 	// State is that of RFC 5880 section 6.2, empty if there is no session.
 	State string
 	Up    bool
+	// Since is when the session entered this state.
+	Since time.Time
+	// Received means that packets of the peer have arrived within its detection time.
+	Received bool
 	// Failures counts how often the session went down because the path failed or the peer reported it, not because of
 	// an administrator (RFC 5882 section 3.2).
 	Failures uint64
