@@ -39,7 +39,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 				"API server.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16)}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "status_writes_total",
-			Help: "Status writes sent to the API server, by kind and result (ok, conflict, gone, refused by a provider of addresses, error)."},
+			Help: "Status writes sent to the API server, by kind and result (ok, conflict, gone, refused by a provider of " +
+				"addresses, error)."},
 			[]string{"kind", "result"}),
 		dataplane: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: "ovn_service_changes_total",
 			Help: "Service changes applied to OVN, by result (ok, error)."}, []string{"result"}),

@@ -25,7 +25,8 @@ import (
 const maxLacking = 3
 
 // stored returns a manifest as the API server would store it, and the errors for which it would be refused. typed is an
-// empty object of its kind, and old the present object, nil if there is none. The note is empty unless the result depends on how the manifest is applied.
+// empty object of its kind, and old the present object, nil if there is none. The note is empty unless the result
+// depends on how the manifest is applied.
 //
 // A manifest with a UID or a resourceVersion is an answer of the API server, for example to kubectl label
 // --dry-run=server -o yaml: it is the whole object. Others are what kubectl apply gets: the fields that the last one

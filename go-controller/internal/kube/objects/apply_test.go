@@ -96,8 +96,8 @@ func TestEditRemovesWhatTheLastManifestHad(t *testing.T) {
 	}
 }
 
-// kubectl apply merges spec.ports of a Service by their keys: what others have added stays, whether the last manifest is
-// known or not.
+// kubectl apply merges spec.ports of a Service by their keys: what others have added stays, whether or not the last
+// manifest is known.
 func TestEditMergesListsOfKubernetes(t *testing.T) {
 	const last = `kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"ports":[{"port":80},{"port":81}]}}'`
 	const web = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop"
