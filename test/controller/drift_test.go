@@ -107,8 +107,10 @@ func rowsAreRepaired(t *testing.T, c *cluster) {
 		{"set", "BFD", "?Shard:lan/0", "min_tx=1000"},
 		{"lr-route-del", "slb-lan-0"},
 		{"set", "Logical_Router_Static_Route", "?Shard:lan/0:route:0.0.0.0/0", "nexthop=10.50.0.2"},
-		{"remove", "Logical_Router", "ovn_cluster_router", "policies", "?Logical_Router_Policy Shard:lan/0:"},
-		{"set", "Logical_Router_Policy", "?Shard:lan/0:", "priority=701"},
+		{"remove", "Logical_Router", "ovn_cluster_router", "policies", "?Logical_Router_Policy Shard:lan/0:IPv4"},
+		{"set", "Logical_Router_Policy", "?Shard:lan/0:IPv4", "priority=701"},
+		{"remove", "Logical_Router", "slb-lan-0", "policies", "?Logical_Router_Policy Shard:lan/0:forward:drop"},
+		{"set", "Logical_Router_Policy", "?Shard:lan/0:forward:allow", "action=drop"},
 		// Rows of all shards.
 		{"destroy", "Address_Set", "slb_revision"},
 		{"set", "Address_Set", "slb_revision", `addresses=["::1"]`},

@@ -162,6 +162,11 @@ func TestForgedPacketsTakeNoRoomOfThePeers(t *testing.T) {
 		expect := func(when string, repeat int, want ...content) {
 			t.Helper()
 			got := map[content]bool{}
+			defer func() {
+				if t.Failed() {
+					t.Logf("got %v", got)
+				}
+			}()
 			await.True(t, fmt.Sprintf("packets to port %d over %s %s", k.port(), k, when), func() bool {
 				for _, ttl := range []int{far, near} {
 					sendRaw(t, n, peer, local, int(k.port()), ttl,
