@@ -12,9 +12,9 @@ import (
 )
 
 // holdTime is how long a gateway must be without a fault, and not excluded, until preempt moves its shards back to it,
-// and without stale flows until it gets shards of others: as long as a zone must have a problem until it is a fault.
-// Each move interrupts clients. The time doubles, up to maxHoldTime, with each time that the gateway is out again
-// before the last one has been over for maxHoldTime.
+// and without stale flows until it gets shards of others that work: as long as a zone must have a problem until it is a
+// fault. Each move interrupts clients. The time doubles, up to maxHoldTime, with each time that the gateway is out
+// again before the last one has been over for maxHoldTime.
 const holdTime, maxHoldTime = 30 * time.Second, 8 * time.Minute
 
 // domainNode is a node of a domain.
@@ -34,16 +34,21 @@ type recoveries map[domainNode]recovery
 // isOver reports whether shards may return to the node.
 func (r recovery) isOver(now time.Time) bool { return !r.out && !now.Before(r.ended.Add(r.hold)) }
 
-// notOver returns the nodes that were out a short while ago, or in the last pass, by domain.
-func (r recoveries) notOver(now time.Time) map[string][]string {
-	nodes := map[string][]string{}
+// notOver returns the nodes that were out a short while ago, or in the last pass, by domain, and when shards may return
+// to them if they are not out now.
+func (r recoveries) notOver(now time.Time) map[string]map[string]time.Time {
+	nodes := map[string]map[string]time.Time{}
 	for g, last := range r {
-		if !last.isOver(now) {
-			nodes[g.domain] = append(nodes[g.domain], g.node)
+		if last.isOver(now) {
+			continue
 		}
-	}
-	for _, names := range nodes {
-		slices.Sort(names)
+		if last.out {
+			last.ended = now
+		}
+		if nodes[g.domain] == nil {
+			nodes[g.domain] = map[string]time.Time{}
+		}
+		nodes[g.domain][g.node] = last.ended.Add(last.hold)
 	}
 	return nodes
 }
@@ -55,7 +60,7 @@ func (o *overlay) withRecovering(domains []*world.Domain, now time.Time) []*worl
 	for i, d := range domains {
 		updated := *d
 		if d.Preempt {
-			updated.Recovering = recovering[d.Name]
+			updated.Recovering = slices.Sorted(maps.Keys(recovering[d.Name]))
 		}
 		if updated.RecentlyStale = stale[d.Name]; len(updated.Recovering)+len(updated.RecentlyStale) > 0 {
 			domains[i] = &updated
@@ -79,7 +84,7 @@ func (o *overlay) recordOut(w *world.Snapshot, layout *place.Layout) map[domainN
 		}
 		name := d.Spec.Name
 		for _, left := range d.Excluded {
-			if left.Reason == place.ReasonFaulty && !d.RecentlyStale[left.Node] {
+			if left.Reason == place.ReasonFaulty {
 				out[domainNode{name, left.Node}] = true
 			}
 		}
@@ -107,7 +112,7 @@ func possibleGateways(d *place.Domain) map[string]bool {
 		}
 	}
 	for _, left := range d.Excluded {
-		if left.Reason == place.ReasonEnoughGateways || d.RecentlyStale[left.Node] {
+		if left.Reason == place.ReasonEnoughGateways {
 			nodes[left.Node] = true
 		} else {
 			delete(nodes, left.Node)

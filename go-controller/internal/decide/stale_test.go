@@ -5,6 +5,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +79,33 @@ func TestStaleFlowsByTurnsMoveShardsOnce(t *testing.T) {
 		if changes > 1 {
 			t.Errorf("n%d first: the order changed %d times", first+1, changes)
 		}
-		if len(domain.Excluded) > 0 {
-			t.Errorf("n%d first: excluded in the end: %v", first+1, domain.Excluded)
+		if len(domain.Excluded)+len(domain.RecentlyStale) > 0 {
+			t.Errorf("n%d first: excluded in the end: %v, recently stale: %v", first+1, domain.Excluded, domain.RecentlyStale)
+		}
+	}
+}
+
+// Nor do they while one of the two gateways drains, or both do, with or without preempt.
+func TestStaleFlowsByTurnsMoveShardsOnceWhileGatewaysDrain(t *testing.T) {
+	for _, preempt := range []bool{false, true} {
+		for _, draining := range [][]int{{0}, {1}, {0, 1}} {
+			c, moves := newTwoOnBrEx(), 0
+			c.w.Domains[0].Preempt = preempt
+			for _, i := range draining {
+				c.w.Nodes[i].Draining = "a label"
+			}
+			_, domain := c.pass(1, "n1", "n2")
+			first := domain.Shards[0].Gateways[0].Node
+			for i := range 30 {
+				_, domain = c.pass(2, c.w.Nodes[i%2].Name)
+				if now := domain.Shards[0].Gateways[0].Node; now != first {
+					first = now
+					moves++
+				}
+			}
+			if moves > 1 {
+				t.Errorf("preempt %t, %v drain: shards moved %d times", preempt, draining, moves)
+			}
 		}
 	}
 }
@@ -92,20 +118,19 @@ func TestFlowsThatWereStaleCountForAWhile(t *testing.T) {
 		if _, domain := c.pass(10, "n1"); len(domain.Excluded) != 1 {
 			t.Fatalf("stale, excluded: %v", domain.Excluded)
 		}
-		_, domain := c.pass(1, "n1")
-		stale := domain.Excluded[0].Message
-		d, domain := c.pass(1)
-		if len(domain.Excluded) != 1 || domain.Excluded[0].Message == stale {
-			t.Errorf("not stale for a moment, excluded: %v", domain.Excluded)
+		d, _ := c.pass(1)
+		until := c.w.Now.Add(time.Duration(hold) * time.Second)
+		if !d.Due.Equal(until) {
+			t.Errorf("a pass is due at %s, want %s", d.Due, until)
 		}
-		if want := c.w.Now.Add(time.Duration(hold) * time.Second); !d.Due.Equal(want) {
-			t.Errorf("a pass is due at %s, want %s", d.Due, want)
+		for _, seconds := range []int{0, hold - 1} {
+			if _, domain := c.pass(seconds); !domain.RecentlyStale["n1"] || len(domain.Excluded) > 0 ||
+				!strings.Contains(fmt.Sprint(domain.Warnings), "n1 (until "+until.UTC().Format(time.RFC3339)+")") {
+				t.Errorf("after %d s, excluded %v, warnings %q", seconds, domain.Excluded, domain.Warnings)
+			}
 		}
-		if _, domain = c.pass(hold - 1); len(domain.Excluded) != 1 {
-			t.Errorf("after %d s, excluded: %v", hold-1, domain.Excluded)
-		}
-		if _, domain = c.pass(1); len(domain.Excluded) > 0 {
-			t.Errorf("after %d s, excluded: %v", hold, domain.Excluded)
+		if _, domain := c.pass(1); len(domain.Excluded)+len(domain.RecentlyStale) > 0 {
+			t.Errorf("after %d s, excluded: %v, recently stale: %v", hold, domain.Excluded, domain.RecentlyStale)
 		}
 	}
 	c.pass(int(maxHoldTime.Seconds()))

@@ -30,7 +30,7 @@ func (d *Domain) admitToSharedBridge(n *world.Node, bridge string, w *world.Snap
 	case seen:
 		if flows := d.staleFlows(&port, name, w); flows != "" {
 			d.Stale[n.Name] = flows
-		} else if slices.Contains(d.Spec.RecentlyStale, n.Name) && d.fault(n) == "" {
+		} else if _, was := d.Spec.RecentlyStale[n.Name]; was && d.fault(n) == "" {
 			d.RecentlyStale[n.Name] = true
 		}
 		return "", ""

@@ -63,8 +63,8 @@ type Domain struct {
 	BlockedReason string
 	// Move is the progress of the request to move shards (Spec.Move), the zero value without one.
 	Move world.MoveResult
-	// Stale describes, by node, the flows that keep requests for addresses from OVN. RecentlyStale are the nodes for which
-	// such flows count although they ended a short while ago (Spec.RecentlyStale), and which have no fault.
+	// Stale describes, by node, the flows that keep requests for addresses from OVN. RecentlyStale contains the nodes for
+	// which such flows count although they ended a short while ago (Spec.RecentlyStale), and which have no fault.
 	Stale         map[string]string
 	RecentlyStale map[string]bool
 	// Mode is how the domain is served, ModeMessage what that follows from. They are empty if it is not served.

@@ -141,8 +141,8 @@ func (d *Domain) exclude(node string, reason Reason, message string) {
 func (d *Domain) excludeMembers(members []*world.Node, serves map[*world.Node]bool) {
 	for _, n := range members {
 		switch {
-		case d.faultText(n) != "":
-			d.exclude(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.faultText(n)))
+		case d.fault(n) != "":
+			d.exclude(n.Name, ReasonFaulty, fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n)))
 		case n.Draining != "" && d.AllDraining && serves[n]:
 			d.exclude(n.Name, ReasonDraining, fmt.Sprintf("node %q is draining: %s; it stays a gateway because there are no "+
 				"others",
@@ -225,7 +225,7 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 			world.Count(alive, "gateway"), v1alpha1.MinGatewaysForFailover)
 	}
 	switch d.best(members) {
-	case fit, partial:
+	case fit, partial, recentlyStale:
 		if stay := notDraining(members); len(stay) == 1 && len(members) > 1 {
 			warn("all gateways but %s are draining", stay[0].Name)
 		}
@@ -242,10 +242,9 @@ func (d *Domain) addWarnings(members []*world.Node, sdn bool) {
 		warn("all gateways are draining and stay active")
 	case silent:
 	case stale, faulty:
-		if text := d.faultOfEach(members); text != "" {
-			warn("%s", text)
-		}
+		warn("%s", d.faultOfEach(members))
 	}
+	d.addRecentlyStale(members)
 	if names := d.partialMembers(members); names != "" {
 		warn("%s have no address in the subnets of one family (%s), and come after the gateways that do", names, d.subnets())
 	}
@@ -358,7 +357,7 @@ func silentMembers(members []*world.Node) string {
 func (d *Domain) recovering(members []*world.Node) string {
 	var names []string
 	for _, n := range members {
-		if d.faultText(n) == "" && n.Draining == "" && slices.Contains(d.Spec.Recovering, n.Name) {
+		if d.fault(n) == "" && !d.RecentlyStale[n.Name] && n.Draining == "" && slices.Contains(d.Spec.Recovering, n.Name) {
 			names = append(names, n.Name)
 		}
 	}

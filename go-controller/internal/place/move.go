@@ -93,8 +93,11 @@ func (d *Domain) noMoveReason(members []*world.Node, w *world.Snapshot) string {
 		return d.notMemberReason(r.Node, w)
 	}
 	switch {
-	case d.faultText(n) != "":
-		return fmt.Sprintf("node %q reports: %s", n.Name, d.faultText(n))
+	case d.fault(n) != "":
+		return fmt.Sprintf("node %q reports: %s", n.Name, d.fault(n))
+	case d.RecentlyStale[n.Name]:
+		return fmt.Sprintf("node %q had stale flows of OVN-Kubernetes until a short while ago, and gets no shards of "+
+			"gateways that work until %s", n.Name, d.staleUntil(n))
 	case n.Draining != "":
 		return fmt.Sprintf("node %q is draining: %s", n.Name, n.Draining)
 	case n.Unreachable:

@@ -51,8 +51,8 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		if d.moveTarget(i) != "" || d.Spec.Preempt && len(orders[i]) > 0 {
 			orders[i] = d.withCurrent(orders[i], members, state)
 		}
-		if j := first[i]; j != noMember && d.RecentlyStale[members[j].Name] {
-			orders[i] = append([]*world.Node{members[j]}, without(orders[i], members[j])...)
+		if n := d.keptThoughStale(members, first[i], best, state); n != nil {
+			orders[i] = append([]*world.Node{n}, without(orders[i], n)...)
 		}
 		if len(state.Missed) > 0 {
 			slices.SortStableFunc(orders[i], func(a, b *world.Node) int {
@@ -64,6 +64,21 @@ func (d *Domain) orders(members []*world.Node, shardStates map[world.ShardID]wor
 		}
 	}
 	return orders
+}
+
+// keptThoughStale returns the current gateway of a shard, given by index without preempt, if it has or had stale flows
+// and continues although others may be fitter, or nil.
+func (d *Domain) keptThoughStale(members []*world.Node, first int, best fitness, c world.ShardState) *world.Node {
+	if d.Spec.Preempt && best >= recentlyStale {
+		first = d.currentGateway(members, best, c)
+	}
+	if first == noMember {
+		return nil
+	}
+	if f := d.fitness(members[first]); f != stale && f != recentlyStale {
+		return nil
+	}
+	return members[first]
 }
 
 // preference returns how much the domain prefers each node that one of its preferences matches.

@@ -36,8 +36,8 @@ type Domain struct {
 	// while ago, or still are.
 	Recovering []string
 	// RecentlyStale are the gateways with flows of OVN-Kubernetes that kept requests from OVN a short while ago, or still
-	// do.
-	RecentlyStale []string
+	// do, and until when that counts if the flows end now.
+	RecentlyStale map[string]time.Time
 	// Announce is the time after which gateways repeat the announcement of a shard, 0 for never.
 	Announce time.Duration
 	// Anchors maps the index of each shard to its external addresses, as in the status of the domain. Ordinals are the

@@ -324,8 +324,8 @@ const (
 	// serves them if all others fail.
 	ExcludedDraining = "Draining"
 	// ExcludedFaulty: the node's guard reports that the node cannot serve the network although OVN considers it able
-	// to: its uplink is lost, or ovn-controller does not work. The node remains the last gateway of its shards and
-	// keeps those for which there is no better one.
+	// to: its uplink is lost, ovn-controller does not work, or stale flows on br-ex keep requests from OVN. The node
+	// remains the last gateway of its shards and keeps those for which there is no better one.
 	ExcludedFaulty = "Faulty"
 	// ExcludedEnoughGateways: every shard has gateways.max gateways without this node.
 	ExcludedEnoughGateways = "EnoughGateways"
