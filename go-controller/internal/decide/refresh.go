@@ -46,7 +46,12 @@ func (r refresh) isOver(s *world.Service, now time.Time) bool {
 // what this process has rewritten: after a restart, each Service has the full time again.
 type refreshes map[world.Key]refresh
 
-// addHopeless adds the addresses to a snapshot whose refresh has failed: their stale flows do not count against
+// isLate reports whether the last rewrite should be in the status of a Service by now and is not.
+func (r refresh) isLate(s *world.Service, now time.Time) bool {
+	return r.lists != s.ListsPorts && !now.Before(r.writtenBy)
+}
+
+// addHopeless adds the addresses to a snapshot whose refresh has failed: their stale flows alone do not count against
 // gateways (place.Layout), but refreshes go on. There is nothing to reset if the spec of a Service changes: then
 // OVN-Kubernetes recomputes its flows, and a rewrite that can be stored again is in the status.
 func (r refreshes) addHopeless(w *world.Snapshot) {
@@ -60,7 +65,7 @@ func (r refreshes) addHopeless(w *world.Snapshot) {
 		switch {
 		case !was:
 			continue
-		case last.lists != s.ListsPorts && !w.Now.Before(last.writtenBy):
+		case last.isLate(s, w.Now):
 			hopeless = w.NotRewritten
 		case !w.Now.Before(last.repairedBy):
 			hopeless = w.NotRepaired
@@ -108,6 +113,9 @@ func (r refreshes) decide(d *Decision) (started []Refresh, due time.Time) {
 			last = refresh{lists: s.ListsPorts, wait: firstRefresh, repairedBy: deadline}
 		}
 		last.repaired = false
+		if last.isLate(s, now) {
+			last.repairedBy = deadline // it may repair the flows once it is written
+		}
 		if last.lists == s.ListsPorts && !now.Before(last.next) {
 			last.lists, last.next, last.wait = !s.ListsPorts, now.Add(last.wait), min(2*last.wait, lastRefresh)
 			last.writtenBy = deadline
@@ -124,6 +132,9 @@ func (r refresh) due(s *world.Service, now time.Time) time.Time {
 	at := r.next
 	if !at.After(now) { // the last rewrite is not in the status yet
 		at = now.Add(r.wait)
+	}
+	if r.isLate(s, now) {
+		return at
 	}
 	deadlines := []time.Time{r.repairedBy}
 	if r.lists != s.ListsPorts {

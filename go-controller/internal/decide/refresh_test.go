@@ -74,23 +74,27 @@ func TestRefreshesKeepTheirDelay(t *testing.T) {
 }
 
 // A Service whose status can't be rewritten does not keep the gateways of all others faulty. After a minute its
-// address counts no longer, also against a gateway that joins, until the status is rewritten.
+// address counts no longer, also against a gateway that joins, until the status is rewritten, unless most addresses of
+// the domain are stale there.
 func TestRefreshThatIsNeverWrittenCountsForAMinute(t *testing.T) {
 	var m State
-	s := worldtest.Service(web, 1)
-	w := worldtest.OnBrEx(s)
+	s, sound := worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "sound"}, 2)
+	w := worldtest.OnBrEx(s, sound)
 	report := func(stale ...string) {
 		for _, n := range w.Nodes {
 			worldtest.ReportStale(n, stale...)
 		}
 	}
 	report()
-	s.Assigned = m.Decide(w).Allocation.Services[web].Addrs
-	s.Given = s.Assigned
+	d := m.Decide(w)
+	for _, s := range w.Services {
+		s.Assigned = d.Allocation.Services[s.Key].Addrs
+		s.Given = s.Assigned
+	}
 	excluded := func() int { return len(m.Decide(w).Layout.Domains[0].Excluded) }
 	report(s.Assigned[0].String())
 	end := w.Now.Add(time.Minute)
-	for d := m.Decide(w); w.Now.Before(end); d = m.Decide(w) {
+	for d = m.Decide(w); w.Now.Before(end); d = m.Decide(w) {
 		if !d.Due.After(w.Now) {
 			t.Fatalf("at %s a pass is due at %s", w.Now, d.Due)
 		}

@@ -60,35 +60,29 @@ func (d *Domain) isConfiguredGateway(n *world.Node, w *world.Snapshot) bool {
 }
 
 // staleFlows describes the flows that keep requests for addresses of the domain from OVN's port. It returns an empty
-// string if there are none. Only addresses count whose flows a status update may still repair (see Refreshable and
-// isBeyondRefresh): others would make the gateway faulty permanently, for all Services of the domain. An address that
-// was rewritten to no effect counts only if most addresses of the domain are stale on the bridge: OVN-Kubernetes
+// string if there are none. Only addresses count whose flows a status update may still repair (see refreshable): others
+// would make the gateway faulty permanently, for all Services of the domain. An address that was rewritten to no
+// effect, or could not be, counts only if most addresses of the domain are stale on the bridge: OVN-Kubernetes
 // recomputes no flows there, and the cause is not the address.
 func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot) string {
 	if len(port.Stale) == 0 {
 		return ""
 	}
+	all := d.refreshable(w)
 	var first netip.Addr
-	n, repairable, all := 0, 0, 0
-	for _, s := range w.Services {
-		for _, a := range Refreshable(s) {
-			if _, here := d.subnet(a); !here {
-				continue
-			}
-			all++
-			_, stale := slices.BinarySearchFunc(port.Stale, a, netip.Addr.Compare)
-			if !stale || isBeyondRefresh(a, w) {
-				continue
-			}
-			if n++; n == 1 || a.Less(first) {
-				first = a
-			}
-			if !w.NotRepaired[a] {
-				repairable++
-			}
+	n, repairable := 0, 0
+	for _, a := range slices.Compact(slices.Clone(port.Stale)) {
+		if !all[a] {
+			continue
+		}
+		if n++; n == 1 {
+			first = a
+		}
+		if !w.NotRewritten[a] && !w.NotRepaired[a] {
+			repairable++
 		}
 	}
-	if repairable == 0 && 2*n <= all {
+	if repairable == 0 && 2*n <= len(all) {
 		return ""
 	}
 	what := first.String()
@@ -97,6 +91,23 @@ func (d *Domain) staleFlows(port *world.Localnet, name string, w *world.Snapshot
 	}
 	return fmt.Sprintf("stale flows of OVN-Kubernetes on bridge %s do not forward requests to OVN's port %s for %s",
 		port.Bridge, name, what)
+}
+
+// refreshable returns the addresses of the domain whose flows a status update may repair. Several Services can share
+// one.
+func (d *Domain) refreshable(w *world.Snapshot) map[netip.Addr]bool {
+	if d.refreshables != nil {
+		return d.refreshables
+	}
+	d.refreshables = map[netip.Addr]bool{}
+	for _, s := range w.Services {
+		for _, a := range Refreshable(s) {
+			if _, here := d.subnet(a); here && !isBeyondRefresh(a, w) {
+				d.refreshables[a] = true
+			}
+		}
+	}
+	return d.refreshables
 }
 
 // Refreshable returns the addresses of a Service for which OVN-Kubernetes recomputes its flows when we rewrite the
@@ -108,12 +119,11 @@ func Refreshable(s *world.Service) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(s.Assigned), func(a netip.Addr) bool { return !slices.Contains(s.Given, a) })
 }
 
-// isBeyondRefresh reports whether a stale flow for an address of ours is no fault of the bridge and its gateway. The
-// status can't be rewritten: the object is too large, or other clients change it all the time. Or another Service lists
-// the address: OVN-Kubernetes has a flow for each and chooses one of them anew after each change of a Service, so that
-// shards would move again and again.
+// isBeyondRefresh reports whether a stale flow for an address of ours is no fault of the bridge and its gateway: if
+// another Service lists the address, OVN-Kubernetes has a flow for each and chooses one of them anew after each change
+// of a Service, so that shards would move again and again.
 func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool {
-	return w.NotRewritten[a] || w.Listed.Has(a)
+	return w.Listed.Has(a)
 }
 
 // setBlocked defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be

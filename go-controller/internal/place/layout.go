@@ -75,6 +75,8 @@ type Domain struct {
 	residents []string
 	// sharedBridges contains the gateways among the residents whose gateway mode is shared, by node.
 	sharedBridges map[string]bool
+	// refreshables are the addresses whose stale flows may count, nil until some are needed.
+	refreshables map[netip.Addr]bool
 	// portFaults describe, by node, how such a bridge keeps the requests for all addresses from OVN.
 	portFaults map[string]string
 	// withoutGuard are the gateways among the residents without a guard that reports on the bridge.

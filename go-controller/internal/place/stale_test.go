@@ -4,6 +4,7 @@ package place_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,48 @@ func TestForgedClaimsDoNotAttractShardsOfRecentlyStaleGateways(t *testing.T) {
 		}
 		if got := fmt.Sprint(first); got != want {
 			t.Errorf("first gateways %s, want %s", got, want)
+		}
+	}
+}
+
+// What most addresses of a domain are does not depend on how many Services share one, and not on those that say nothing
+// about the bridge. An address whose status can't be rewritten is one of them.
+func TestMostAddressesAreStaleWhateverServicesShareThem(t *testing.T) {
+	addr := func(s string) netip.Addr { return netip.MustParseAddr(s) }
+	for _, c := range []struct {
+		name                                string
+		addrs, stale, notRepaired, notWrote string
+		want                                bool
+	}{
+		{name: "three Services share a stale address", addrs: "1 1 1 2 3", stale: "1", notRepaired: "1"},
+		{name: "three Services share a sound address", addrs: "1 1 1 2 3", stale: "2 3", notRepaired: "2 3", want: true},
+		{name: "no status can be rewritten", addrs: "1 2 3", stale: "1 2 3", notWrote: "1 2 3", want: true},
+		{name: "one status can't be rewritten", addrs: "1 2 3", stale: "1", notWrote: "1"},
+		{name: "none repairs the flow or can be rewritten", addrs: "1 2 3", stale: "1 2", notRepaired: "1", notWrote: "2",
+			want: true},
+	} {
+		var services []*world.Service
+		for i, last := range strings.Fields(c.addrs) {
+			s := worldtest.Service(world.Key{Namespace: "shop", Name: fmt.Sprint(i)}, i+1)
+			s.Assigned = []netip.Addr{addr("10.50.0.10" + last)}
+			s.Given = s.Assigned
+			services = append(services, s)
+		}
+		w := worldtest.OnBrEx(services...)
+		set := func(lasts string) (names []string, set map[netip.Addr]bool) {
+			set = map[netip.Addr]bool{}
+			for _, last := range strings.Fields(lasts) {
+				names = append(names, "10.50.0.10"+last)
+				set[addr("10.50.0.10"+last)] = true
+			}
+			return names, set
+		}
+		stale, _ := set(c.stale)
+		worldtest.ReportStale(w.Nodes[0], stale...)
+		_, w.NotRepaired = set(c.notRepaired)
+		_, w.NotRewritten = set(c.notWrote)
+		if got := place.Compute(w).Domains[0].Stale["n1"]; (got != "") != c.want {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }
