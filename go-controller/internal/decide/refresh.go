@@ -25,6 +25,8 @@ const (
 
 // refresh is a rewrite of a Service's status that makes OVN-Kubernetes recompute the Service's flows.
 type refresh struct {
+	// uid is that of the Service. Another one of the same name has a refresh of its own.
+	uid string
 	// lists reports whether the status must list the Service's ports. The value itself has no meaning; OVN-Kubernetes
 	// reacts to the change.
 	lists bool
@@ -46,6 +48,15 @@ func (r refresh) isOver(s *world.Service, now time.Time) bool {
 // what this process has rewritten: after a restart, each Service has the full time again.
 type refreshes map[world.Key]refresh
 
+// of returns the refresh of a Service, and whether it has one.
+func (r refreshes) of(s *world.Service) (refresh, bool) {
+	last, was := r[s.Key]
+	if was && last.uid == s.UID {
+		return last, true
+	}
+	return refresh{}, false
+}
+
 // isLate reports whether the last rewrite should be in the status of a Service by now and is not.
 func (r refresh) isLate(s *world.Service, now time.Time) bool {
 	return r.lists != s.ListsPorts && !now.Before(r.writtenBy)
@@ -60,14 +71,14 @@ func (r refreshes) addHopeless(w *world.Snapshot) {
 	}
 	w.NotRewritten, w.NotRepaired = map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, s := range w.Services {
-		last, was := r[s.Key]
+		last, was := r.of(s)
 		var hopeless map[netip.Addr]bool
 		switch {
 		case !was:
 			continue
 		case last.isLate(s, w.Now):
 			hopeless = w.NotRewritten
-		case !w.Now.Before(last.repairedBy):
+		case !last.repaired && !w.Now.Before(last.repairedBy):
 			hopeless = w.NotRepaired
 		default:
 			continue
@@ -97,25 +108,25 @@ func (r refreshes) decide(d *Decision) (started []Refresh, due time.Time) {
 			affected = append(affected, s)
 			continue
 		}
-		if last, was := r[s.Key]; was {
+		if last, was := r.of(s); was && !last.isOver(s, d.World.Now) {
 			// Keep the delay for a while, so that alternating reports do not cause a storm of writes.
-			if last.repaired = true; last.isOver(s, d.World.Now) {
-				delete(r, s.Key)
-			} else {
-				r[s.Key] = last
-			}
+			last.repaired = true
+			r[s.Key] = last
+		} else {
+			delete(r, s.Key)
 		}
 	}
 	now, deadline := d.World.Now, d.World.Now.Add(refreshTime+time.Duration(len(affected)/rewritesPerSecond)*time.Second)
 	for _, s := range affected {
-		last, was := r[s.Key]
+		last, was := r.of(s)
 		if !was || last.repaired && last.isOver(s, now) {
-			last = refresh{lists: s.ListsPorts, wait: firstRefresh, repairedBy: deadline}
+			last = refresh{uid: s.UID, lists: s.ListsPorts, wait: firstRefresh, repairedBy: deadline}
+		}
+		// A flow that is stale anew has the full time again, and flows may be repaired once a late rewrite is written.
+		if last.repaired || last.isLate(s, now) {
+			last.repairedBy = deadline
 		}
 		last.repaired = false
-		if last.isLate(s, now) {
-			last.repairedBy = deadline // it may repair the flows once it is written
-		}
 		if last.lists == s.ListsPorts && !now.Before(last.next) {
 			last.lists, last.next, last.wait = !s.ListsPorts, now.Add(last.wait), min(2*last.wait, lastRefresh)
 			last.writtenBy = deadline
@@ -150,7 +161,7 @@ func (r refresh) due(s *world.Service, now time.Time) time.Time {
 
 // ListsPorts reports whether the status of a Service must list its ports.
 func (d *Decision) ListsPorts(s *world.Service) bool {
-	if last, ok := d.refreshes[s.Key]; ok {
+	if last, ok := d.refreshes.of(s); ok {
 		return last.lists
 	}
 	return s.ListsPorts

@@ -113,7 +113,8 @@ func TestRefreshThatIsNeverWrittenCountsForAMinute(t *testing.T) {
 }
 
 // A flow that stays stale although the status is rewritten counts after two rewrites only if most addresses of the
-// domain have such flows there: then OVN-Kubernetes recomputes none. An address that was repaired counts again later.
+// domain have such flows there: then OVN-Kubernetes recomputes none. An address that was repaired counts again when it
+// is stale anew, but is not rewritten more often because of that. That of another Service is.
 func TestFlowThatIsNotRepairedCountsForTwoRewrites(t *testing.T) {
 	var m State
 	services := []*world.Service{worldtest.Service(web, 1), worldtest.Service(world.Key{Namespace: "shop", Name: "b"}, 2),
@@ -160,9 +161,26 @@ func TestFlowThatIsNotRepairedCountsForTwoRewrites(t *testing.T) {
 		worldtest.ReportStale(n)
 	}
 	pass(1)
-	pass(1800)
-	worldtest.ReportStale(w.Nodes[1], addrs[0])
+	before := m.refreshes[web]
+	worldtest.ReportStale(w.Nodes[1], addrs[0]) // it joins a moment after the flow was repaired elsewhere
 	if got := pass(1); !slices.Equal(got, []string{"n2"}) {
 		t.Errorf("stale again after it was repaired, excluded: %v", got)
+	}
+	if now := m.refreshes[web]; now.next != before.next || now.wait != before.wait {
+		t.Errorf("the next rewrite is not before %s, then %s; want %s and %s", now.next, now.wait, before.next, before.wait)
+	}
+	if pass(30); len(pass(0)) > 0 {
+		t.Errorf("still stale after half a minute, excluded: %v", pass(0))
+	}
+	services[0].UID = "created again"
+	pass(1)
+	if got := pass(1); !slices.Equal(got, []string{"n2"}) || m.refreshes[web].wait >= before.wait {
+		t.Errorf("another Service has the address, excluded: %v, refresh %+v", got, m.refreshes[web])
+	}
+	worldtest.ReportStale(w.Nodes[1])
+	pass(1)
+	worldtest.ReportStale(w.Nodes[1], addrs[0])
+	if got := pass(1800); !slices.Equal(got, []string{"n2"}) || !slices.Equal(pass(1), got) {
+		t.Errorf("stale again much later, excluded: %v, then %v", got, pass(0))
 	}
 }
