@@ -58,10 +58,7 @@ type users struct{ have, request, inside []world.Key }
 
 func (p *path) users(a netip.Addr) (u users) {
 	has := func(list []string) bool {
-		return slices.ContainsFunc(list, func(text string) bool {
-			listed, err := netip.ParseAddr(text)
-			return err == nil && listed.Unmap() == a
-		})
+		return slices.ContainsFunc(list, func(text string) bool { return convert.ParseExternalIP(text) == a })
 	}
 	for _, s := range sorted(p.objects.Services) {
 		key := world.Key{Namespace: s.Namespace, Name: s.Name}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/objects"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/printable"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
@@ -65,8 +66,8 @@ func (p *path) listedByOthers() map[world.Key]listing {
 		// the ports does not depend on the address.
 		seen, compared := map[netip.Addr]bool{}, map[world.Key]bool{}
 		for _, text := range other.Spec.ExternalIPs {
-			a, err := netip.ParseAddr(text)
-			if a = a.Unmap(); err != nil || seen[a] {
+			a := convert.ParseExternalIP(text)
+			if !a.IsValid() || seen[a] {
 				continue
 			}
 			seen[a] = true

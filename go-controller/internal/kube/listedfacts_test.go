@@ -25,7 +25,8 @@ func TestListedExternalIPsOfAllServicesAreKnown(t *testing.T) {
 		s.Name, s.Spec.ExternalIPs = string(kind), addrs
 		return f.keepListing(s)
 	}
-	clusterIP := lists(corev1.ServiceTypeClusterIP, "10.0.0.1", "::ffff:10.0.0.2", "10.0.0.1", "wrong")
+	clusterIP := lists(corev1.ServiceTypeClusterIP, "10.0.0.1", "::ffff:10.0.0.2", "010.000.000.001",
+		"10.000.0.07", "wrong")
 	ours := lists(corev1.ServiceTypeLoadBalancer, "10.0.0.3", "10.0.0.4", "10.0.0.5")
 	ours.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.4"}}
 	ours.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionExternalIPs, Status: metav1.ConditionTrue,
@@ -36,15 +37,15 @@ func TestListedExternalIPsOfAllServicesAreKnown(t *testing.T) {
 	}
 	f.setService(nil, ours)
 	before := snapshot(f).Listed
-	if !hasExactly(before, "10.0.0.1", "10.0.0.2", "10.0.0.3") {
+	if !hasExactly(before, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.7") {
 		t.Errorf("listed: %v", before)
 	}
-	f.setService(clusterIP, lists(corev1.ServiceTypeClusterIP, "10.0.0.2", "10.0.0.1"))
+	f.setService(clusterIP, lists(corev1.ServiceTypeClusterIP, "10.0.0.7", "10.0.0.2", "10.0.0.1"))
 	if f.Changes().Others {
 		t.Error("another order is a change")
 	}
 	f.setService(clusterIP, lists(corev1.ServiceTypeClusterIP, "10.0.0.6"))
-	if l := snapshot(f).Listed; !hasExactly(l, "10.0.0.3", "10.0.0.6") || len(before) != 3 {
+	if l := snapshot(f).Listed; !hasExactly(l, "10.0.0.3", "10.0.0.6") || len(before) != 4 {
 		t.Errorf("listed: %v, and before %v", l, before)
 	}
 	f.setService(clusterIP, nil)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	netutils "k8s.io/utils/net"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -31,13 +32,19 @@ const maxExternalIPs = 2500
 // ExternalIPs: one that is not in it would not be advertised by BGP, and could go to another Service.
 const maxExternalIPsText = 32768
 
+// ParseExternalIP returns an address of spec.externalIPs, invalid if the text is none. It reads what OVN-Kubernetes
+// reads: API servers before 1.36 admit leading zeros, which net/netip refuses.
+func ParseExternalIP(text string) netip.Addr {
+	a, _ := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	return a.Unmap()
+}
+
 // externalIPs returns the addresses in spec.externalIPs without duplicates.
 func externalIPs(s *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	seen := make(map[netip.Addr]bool, len(s.Spec.ExternalIPs))
 	for _, text := range s.Spec.ExternalIPs {
-		a, err := netip.ParseAddr(text)
-		if a = a.Unmap(); err == nil && !seen[a] {
+		if a := ParseExternalIP(text); a.IsValid() && !seen[a] {
 			seen[a] = true
 			addrs = append(addrs, a)
 		}
@@ -57,8 +64,8 @@ func ListedExternalIPs(s *corev1.Service, ours *world.Service) []netip.Prefix {
 	}
 	has, list := world.AddrSet(own), make([]netip.Prefix, 0, len(s.Spec.ExternalIPs))
 	for _, text := range s.Spec.ExternalIPs {
-		if a, err := netip.ParseAddr(text); err == nil {
-			if a = a.Unmap(); !has(a) {
+		if a := ParseExternalIP(text); a.IsValid() {
+			if !has(a) {
 				list = append(list, netip.PrefixFrom(a, a.BitLen()))
 			}
 		} else if p, err := netip.ParsePrefix(text); err == nil { // of KeepExternalIPs

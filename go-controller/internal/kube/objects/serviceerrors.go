@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/kube/convert"
 )
 
 // serviceErrors returns errors for which the API server would refuse a Service: values that it does not know, ports,
@@ -41,7 +43,7 @@ func serviceErrors(old, next map[string]any) []string {
 	}
 	present, _, _ = unstructured.NestedStringSlice(old, "spec", "externalIPs")
 	for i, value := range s.Spec.ExternalIPs {
-		if _, err := netip.ParseAddr(value); err != nil && !slices.Contains(present, value) {
+		if !convert.ParseExternalIP(value).IsValid() && !slices.Contains(present, value) {
 			errs = append(errs, field.Invalid(spec.Child("externalIPs").Index(i), value,
 				"must be a valid IP address").Error())
 		}

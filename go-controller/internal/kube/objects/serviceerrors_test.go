@@ -38,6 +38,8 @@ func TestEditAdmitsStoredRanges(t *testing.T) {
 		"loadBalancerSourceRanges: [010.0.0.0/8, ' 192.0.2.0/24'], sessionAffinity: ClientIP, ports: [{port: 53, protocol: " +
 		"UDP}, {port: 53, name: tcp}], externalTrafficPolicy: Local}}\n"
 	edited(t, service, service)
+	// API servers before 1.36 admit leading zeros in new ones, too.
+	edited(t, service, strings.Replace(service, "spec: {", "spec: {externalIPs: [010.000.000.005], ", 1))
 }
 
 // Of two new Services, the first one in the file is created first.
