@@ -14,8 +14,8 @@ import (
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
-// maxLast is the number of listed addresses (world.Listed) of a free list that are drawn after all others. Further ones
-// are drawn as if they were not listed: a prefix in the list may be as large as the pool.
+// maxLast is the number of listed addresses (world.Listed) of a free list that are drawn after all others, and of those
+// in prefixes of long lists. Further ones are drawn as if they were not listed: a prefix may be as large as the pool.
 const maxLast = 10_000
 
 // drawWindow is the number of free addresses that draw examines to find one in a shard with few addresses.
@@ -38,6 +38,8 @@ type freeList struct {
 	next   netip.Addr
 	window []candidate
 	last   []netip.Addr
+	// exact are those of them that are known to be listed themselves, which come after last.
+	exact []netip.Addr
 }
 
 // candidate is a free address. load counts the addresses of its shard.
@@ -111,14 +113,19 @@ func (st *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 		if st.taken(a) || st.cooldowns[a] != nil {
 			continue
 		}
-		if len(s.last) < maxLast && st.listed.Has(a) {
+		switch {
+		case len(s.exact) < maxLast && st.listed.HasExactly(a):
+			s.exact = append(s.exact, a)
+		case len(s.last) < maxLast && st.listed.Has(a):
 			s.last = append(s.last, a)
-		} else {
+		default:
 			s.window = append(s.window, candidate{a, st.loadOf(pool, a)})
 		}
 	}
-	if len(s.window) == 0 {
-		st.drawLast(s, pool)
+	for _, last := range []*[]netip.Addr{&s.last, &s.exact} {
+		if len(s.window) == 0 {
+			st.drawLast(s, last, pool)
+		}
 	}
 	if len(s.window) == 0 {
 		return netip.Addr{}, false
@@ -132,10 +139,10 @@ func (st *state) draw(s *freeList, pool string) (netip.Addr, bool) {
 	return best.addr, true
 }
 
-// drawLast moves the first of the addresses that are drawn last to the window, which is empty at the end of the list.
-func (st *state) drawLast(s *freeList, pool string) {
-	for ; len(s.window) < drawWindow && len(s.last) > 0; s.last = s.last[1:] {
-		if a := s.last[0]; !st.taken(a) {
+// drawLast moves the first of addresses that are drawn last to the window, which is empty at the end of the list.
+func (st *state) drawLast(s *freeList, last *[]netip.Addr, pool string) {
+	for ; len(s.window) < drawWindow && len(*last) > 0; *last = (*last)[1:] {
+		if a := (*last)[0]; !st.taken(a) {
 			s.window = append(s.window, candidate{a, st.loadOf(pool, a)})
 		}
 	}

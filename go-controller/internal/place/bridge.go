@@ -123,7 +123,7 @@ func Refreshable(s *world.Service) []netip.Addr {
 // another Service lists the address, OVN-Kubernetes has a flow for each and chooses one of them anew after each change
 // of a Service, so that shards would move again and again.
 func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool {
-	return w.Listed.Has(a)
+	return w.Listed.HasExactly(a)
 }
 
 // setBlocked defers new addresses until one resident has its port. It does not wait for all residents, since OVN may be
@@ -169,7 +169,7 @@ func (l *Layout) BridgeState(placement *Placement, n *world.Node, w *world.Snaps
 			n.Name, placement.Addr)
 	}
 	if _, stale := slices.BinarySearchFunc(port.Stale, placement.Addr, netip.Addr.Compare); stale {
-		if w.Listed.Has(placement.Addr) { // OVN-Kubernetes chooses anew after each change of a Service.
+		if w.Listed.HasExactly(placement.Addr) { // OVN-Kubernetes chooses anew after each change of a Service.
 			return true, fmt.Sprintf("a flow of OVN-Kubernetes for address %s on bridge %s of node %s does not forward "+
 				"requests to OVN's port %s: another Service lists the address in spec.externalIPs (kubectl slb explain %s names "+
 				"it), and OVN-Kubernetes installs the flow of either Service; remove the address there",

@@ -75,7 +75,7 @@ func (v *Builder) flows(s *world.Service) flowState {
 // misplaced describes what is wrong with the flows of an address on the router of its shard.
 func (v *Builder) misplaced(placement *place.Placement) string {
 	cause := ""
-	if v.World.Listed.Has(placement.Addr) {
+	if v.World.Listed.HasExactly(placement.Addr) {
 		cause = fmt.Sprintf("; another Service lists the address in spec.externalIPs (kubectl slb explain %s names it): "+
 			"remove it there first", placement.Addr)
 	}

@@ -23,7 +23,8 @@ func (l *Listed) Add(list []netip.Prefix) {
 	}
 }
 
-// Has reports whether an address is listed.
+// Has reports whether an address may be listed: itself, or a prefix that contains it. It costs little to draw such an
+// address last. Nothing else may depend on it: a tenant could exempt addresses of others with a few prefixes.
 func (l Listed) Has(a netip.Addr) bool {
 	if len(l) == 0 {
 		return false
@@ -36,22 +37,31 @@ func (l Listed) Has(a netip.Addr) bool {
 	return false
 }
 
+// HasExactly reports whether an address itself is known to be listed.
+func (l Listed) HasExactly(a netip.Addr) bool {
+	_, found := l[netip.PrefixFrom(a, a.BitLen())]
+	return found
+}
+
 // maxListed is the maximum number of prefixes for the list of a Service.
 const maxListed = 2500
 
 // CoverListed returns at most maxListed prefixes, sorted, that contain those of a list. They are the same ones, or if
 // these are too many, prefixes of 24, 16, 8 or 0 bits in IPv4, and of 96, 64, 32 or 0 in IPv6: a tenant can't hide an
 // address behind others, and it costs little to take an address for a listed one.
-func CoverListed(list []netip.Prefix) []netip.Prefix {
+func CoverListed(list []netip.Prefix) []netip.Prefix { return cover(list, maxListed) }
+
+// cover returns at most so many prefixes, at least two, as CoverListed does.
+func cover(list []netip.Prefix, most int) []netip.Prefix {
 	for level := range listedLevels {
-		cover := make(map[netip.Prefix]struct{}, min(len(list), maxListed+1))
+		all := make(map[netip.Prefix]struct{}, min(len(list), most+1))
 		for _, p := range list {
-			if cover[coarsen(p, level)] = struct{}{}; len(cover) > maxListed {
+			if all[coarsen(p, level)] = struct{}{}; len(all) > most {
 				break
 			}
 		}
-		if len(cover) <= maxListed {
-			return slices.SortedFunc(maps.Keys(cover), netip.Prefix.Compare)
+		if len(all) <= most {
+			return slices.SortedFunc(maps.Keys(all), netip.Prefix.Compare)
 		}
 	}
 	return nil // not reached: the last level has a prefix for each family
