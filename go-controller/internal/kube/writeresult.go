@@ -2,7 +2,11 @@
 
 package kube
 
-import "k8s.io/apimachinery/pkg/api/errors"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+)
 
 // claimKind is the kind of claims in calls of Wrote.
 const claimKind = "IPAddressClaim"
@@ -17,8 +21,15 @@ func WriteResult(kind string, err error) string {
 		return "conflict"
 	case errors.IsNotFound(err):
 		return "gone"
-	case kind == claimKind && (errors.IsForbidden(err) || errors.IsInvalid(err)):
+	case kind == claimKind && (errors.IsForbidden(err) && !isUnauthorized(err) || errors.IsInvalid(err)):
 		return "refused"
 	}
 	return "error"
+}
+
+// isUnauthorized reports whether the API server refuses a write for lack of a permission. Admission and quotas give the
+// same reason and code: only the message says which it was (ForbiddenStatusError in k8s.io/apiserver).
+func isUnauthorized(err error) bool {
+	_, why, _ := strings.Cut(err.Error(), " is forbidden: ")
+	return strings.HasPrefix(why, `User "`) && strings.Contains(why, `" cannot `)
 }
