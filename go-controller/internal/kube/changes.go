@@ -4,6 +4,7 @@ package kube
 
 import (
 	"maps"
+	"time"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
@@ -54,8 +55,8 @@ func (f *Facts) Changes() Changes {
 	f.readEndpoints()
 	c := f.changes
 	f.changes = changes{}
-	out := Changes{Services: c.services, Others: c.others, Applied: map[string]*world.ZoneAgent{},
-		Probed: map[string][]string{}}
+	out := Changes{Services: c.services, Others: c.others || f.listed.isDue(time.Now()),
+		Applied: map[string]*world.ZoneAgent{}, Probed: map[string][]string{}}
 	for name := range c.reports {
 		if r := f.reports[name]; r != nil {
 			out.Probed[name] = r.Probed

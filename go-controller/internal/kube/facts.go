@@ -183,10 +183,8 @@ func (f *Facts) setService(old, now *corev1.Service) {
 	if was != nil || is != nil {
 		f.changes.add(key, was, is, specChanged)
 	}
-	// No decision is due for a list, but the next one must know it: an amendment of the last one may draw such an address.
-	// Where a list has an effect on flows, guards report that.
-	newlyListed := f.listed.set(key, listed)
-	if left || hadLeft || newlyListed {
+	f.listed.set(key, listed)
+	if left || hadLeft {
 		f.changes.others = true
 	}
 	f.mu.Unlock()
@@ -256,7 +254,7 @@ func (f *Facts) Snapshot(cluster world.Cluster) (*world.Snapshot, map[world.Key]
 			f.resolved = append(f.resolved, convert.Domain(d, pools, nodes))
 		}
 	}
-	w.Domains, w.Listed = f.resolved, f.listed.snapshot()
+	w.Domains, w.Listed = f.resolved, f.listed.snapshot(time.Now(), w.Services)
 	f.addBGP(w)
 	w.Claims = f.readClaims()
 	w.EgressHosts, w.EgressIPs = maps.Clone(f.egress), maps.Clone(f.egressIPs)

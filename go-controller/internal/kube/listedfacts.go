@@ -4,7 +4,7 @@ package kube
 
 import (
 	"net/netip"
-	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,49 +21,37 @@ func (f *Facts) keepListing(s *corev1.Service) *corev1.Service {
 	return kept
 }
 
-// maxListedPerNamespace limits the prefixes of the Services of one namespace: all are read again for the snapshot after
-// a change of any. Services beyond it count as if they listed nothing, until they change.
-const maxListedPerNamespace = 10_000
+// listedPause is the minimum time between two decisions for what Services list: a tenant may change a list all the
+// time, each such decision is a full one, and the lists of all Services are read for it.
+const listedPause = time.Second
 
 // listedFacts are the addresses that Services of any type list in spec.externalIPs without having them.
 type listedFacts struct {
-	byService map[world.Key][]netip.Prefix
-	// prefixes are the numbers of prefixes by namespace.
-	prefixes map[string]int
-	// all is what snapshots have, nil after a change.
-	all world.Listed
+	lists world.Lists
+	// all is what snapshots have, read from the lists at a time. coarse reports whether it also depends on which
+	// addresses Services have.
+	all    world.Listed
+	read   time.Time
+	coarse bool
+	// changed reports whether lists have changed since then, grown whether one of them lists more.
+	changed, grown bool
 }
 
-// set stores what a Service lists, and reports whether that has changed.
-func (l *listedFacts) set(key world.Key, list []netip.Prefix) bool {
-	was := l.byService[key]
-	others := l.prefixes[key.Namespace] - len(was)
-	if others+len(list) > maxListedPerNamespace {
-		list = nil
-	}
-	if slices.Equal(was, list) {
-		return false
-	}
-	l.all = nil
-	if l.byService == nil {
-		l.byService, l.prefixes = map[world.Key][]netip.Prefix{}, map[string]int{}
-	}
-	l.byService[key], l.prefixes[key.Namespace] = list, others+len(list)
-	if len(list) == 0 {
-		delete(l.byService, key)
-	}
-	if l.prefixes[key.Namespace] == 0 {
-		delete(l.prefixes, key.Namespace)
-	}
-	return true
+// set stores what a Service lists.
+func (l *listedFacts) set(key world.Key, list []netip.Prefix) {
+	changed, grown := l.lists.Set(key, list)
+	l.changed, l.grown = l.changed || changed, l.grown || grown
 }
 
-// snapshot returns the addresses of all Services, which are not changed any more. It is nil in most clusters.
-func (l *listedFacts) snapshot() world.Listed {
-	if l.all == nil {
-		for _, list := range l.byService {
-			l.all.Add(list)
-		}
+// isDue reports whether the next decision must be a full one to know what Services list: an amendment of the last one
+// may draw such an address. Where a list has an effect on flows, guards report that.
+func (l *listedFacts) isDue(now time.Time) bool { return l.grown && now.Sub(l.read) >= listedPause }
+
+// snapshot returns what Services list, which is not changed any more. It is nil in most clusters.
+func (l *listedFacts) snapshot(now time.Time, services []*world.Service) world.Listed {
+	if (l.changed || l.coarse) && now.Sub(l.read) >= listedPause {
+		l.all, l.coarse = l.lists.Listed(services)
+		l.read, l.changed, l.grown = now, false, false
 	}
 	return l.all
 }

@@ -121,7 +121,8 @@ func Refreshable(s *world.Service) []netip.Addr {
 
 // isBeyondRefresh reports whether a stale flow for an address of ours is no fault of the bridge and its gateway: if
 // another Service lists the address, OVN-Kubernetes has a flow for each and chooses one of them anew after each change
-// of a Service, so that shards would move again and again.
+// of a Service, so that shards would move again and again. That it is in the network of a long list does not count: a
+// tenant could exempt the addresses of all others.
 func isBeyondRefresh(a netip.Addr, w *world.Snapshot) bool {
 	return w.Listed.HasExactly(a)
 }

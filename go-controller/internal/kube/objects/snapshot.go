@@ -93,14 +93,16 @@ func (o *Objects) Snapshot(now time.Time) *world.Snapshot {
 	for _, d := range o.Domains {
 		w.Domains = append(w.Domains, convert.Domain(d, o.Pools, o.Nodes))
 	}
+	var lists world.Lists
 	for _, s := range o.Services {
 		key := world.Key{Namespace: s.Namespace, Name: s.Name}
 		ours, ok := convert.Service(s, convert.Slices(o.SlicesOf(key)), options)
 		if ok {
 			w.Services = append(w.Services, ours)
 		}
-		w.Listed.Add(convert.ListedExternalIPs(s, ours))
+		lists.Set(key, convert.ListedExternalIPs(s, ours))
 	}
+	w.Listed, _ = lists.Listed(w.Services)
 	for _, e := range o.EgressIPs {
 		w.EgressIPs[e.GetName()] = convert.EgressIPAddrs(e)
 	}
