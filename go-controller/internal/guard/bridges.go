@@ -50,8 +50,10 @@ type bridges struct {
 	// reported is the last report, nil if there is none. lastError is why the flows could not be read last.
 	reported  map[string]convert.Localnet
 	lastError string
-	// read is when all flows were last read.
-	read time.Time
+	// read is when all flows were last read, at first when they were found unreadable. withdrawn means that nothing is
+	// reported because that is too long ago.
+	read      time.Time
+	withdrawn bool
 	// checked are the networks of the last check.
 	checked map[string]ovn.Uplinks
 }
@@ -126,7 +128,7 @@ func (b *bridges) check(ctx context.Context) {
 			found[localnet] = convert.Localnet{Bridge: uplinks.Bridge, Stale: staleAddrs(flows[uplinks.Bridge], number)}
 		}
 	}
-	b.read = time.Now()
+	b.read, b.withdrawn = time.Now(), false
 	for localnet, is := range found {
 		is.Stale = is.Stale[:min(len(is.Stale), maxStaleAddrs/len(found))]
 		found[localnet] = is
@@ -144,10 +146,13 @@ func (b *bridges) check(ctx context.Context) {
 	b.report(found)
 }
 
-// withdrawOld withdraws the last report if the state has been unreadable for too long.
+// withdrawOld withdraws the last report, also that of a predecessor, if the state has been unreadable for too long.
 func (b *bridges) withdrawOld() {
-	if b.reported != nil && time.Since(b.read) > unreadableAfter {
-		b.reported = nil
+	if b.read.IsZero() {
+		b.read = time.Now()
+	}
+	if !b.withdrawn && time.Since(b.read) > unreadableAfter {
+		b.reported, b.withdrawn = nil, true
 		b.report(nil)
 	}
 }

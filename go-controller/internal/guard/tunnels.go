@@ -33,10 +33,12 @@ type tunnels struct {
 	report    func(*world.Tunnels)
 	// sessions are the settled states by chassis.
 	sessions map[string]session
-	// reported is the last report, nil if there is none. readAt is when the sessions were last read, and next when a
-	// report may be written again.
+	// reported is the last report, nil if there is none. readAt is when the sessions were last read, at first when they
+	// were found unreadable, and next when a report may be written again. withdrawn means that nothing is reported
+	// because readAt is too long ago.
 	reported     *world.Tunnels
 	readAt, next time.Time
+	withdrawn    bool
 }
 
 // session is the settled state of the sessions with a chassis. since is when another state was first observed, the zero
@@ -65,12 +67,16 @@ func (t *tunnels) run(ctx context.Context) {
 func (t *tunnels) check(now time.Time) {
 	up, known := t.read()
 	if !known {
-		if t.reported != nil && now.Sub(t.readAt) > unreadableAfter {
-			t.reported, t.sessions = nil, nil
+		if t.readAt.IsZero() {
+			t.readAt = now
+		}
+		if !t.withdrawn && now.Sub(t.readAt) > unreadableAfter {
+			t.reported, t.sessions, t.withdrawn = nil, nil, true
 			t.report(nil)
 		}
 		return
 	}
+	t.withdrawn = false
 	if t.sessions == nil {
 		t.sessions, t.next = map[string]session{}, now.Add(tunnelReportInterval)
 	}

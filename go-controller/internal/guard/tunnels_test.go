@@ -178,7 +178,7 @@ func TestTunnelsThatCannotBeReadAreWithdrawn(t *testing.T) {
 		o := &observed{up: map[string]bool{"c2": false, "c3": false}, unread: true}
 		o.run(t)
 		after(time.Hour)
-		o.expect(t)
+		o.expect(t, "31s: withdrawn") // what a predecessor reported
 		o.readable(true)
 		after(20 * time.Second)
 		o.expect(t, "1h0m11s: 2 []")

@@ -116,12 +116,16 @@ func (a *Agent) wake() {
 	}
 }
 
+// routesDependOn are the resources that decide which addresses a node advertises. Others decide about sessions and
+// attributes of routes.
+var routesDependOn = []string{"services", "endpointslices", "nodes", "namespaces", "ipaddresspools", "l2domains",
+	"bgppeers", "bgpadvertisements"}
+
 // unread returns the resources that have been unread for two minutes, although others were read, and on which the
-// sessions and routes depend, sorted. The node's BGPNodeStatus is not among them.
+// routes depend, sorted.
 func (a *Agent) unread() []string {
-	unread := a.watch.UnreadAlone()
-	delete(unread, "bgpnodestatuses")
-	return slices.Sorted(maps.Keys(unread))
+	unread := slices.Sorted(maps.Keys(a.watch.UnreadAlone()))
+	return slices.DeleteFunc(unread, func(resource string) bool { return !slices.Contains(routesDependOn, resource) })
 }
 
 // Healthy returns an error that names what the agent still waits for.

@@ -360,13 +360,13 @@ func ready(sessions []v1alpha1.BGPSession, leaving bool, off string, unread []st
 			Message: message}
 	}
 	switch {
-	case len(unread) > 0: // It precedes the others because they rest on what was read before.
-		return not(v1alpha1.ReasonNotRead, "the BGP daemon can't read "+strings.Join(unread, ", ")+" any more (its log has "+
-			"the error), so what it advertises may be out of date")
 	case off != "":
 		return not(v1alpha1.ReasonDisabledByMode, off+": routes are withdrawn, then sessions closed")
 	case leaving:
 		return not(v1alpha1.ReasonDraining, "the node is draining: its routes are withdrawn, then its sessions closed")
+	case len(unread) > 0: // What a session carries rests on what was read before.
+		return not(v1alpha1.ReasonNotRead, "the BGP daemon can't read "+strings.Join(unread, ", ")+" any more (its log has "+
+			"the error), so what it advertises may be out of date")
 	case len(down) > 0 && len(down) == len(sessions):
 		return not(v1alpha1.ReasonNoSession, "no session is established: "+strings.Join(down, ", "))
 	case len(down) > 0:

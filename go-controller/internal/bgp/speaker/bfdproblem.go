@@ -14,9 +14,10 @@ import (
 const bfdComesUp = 10 * time.Second
 
 // whyNotUp returns why BFD is not up although the session has been Established for long enough; empty if it is up or
-// may still come up. No event reports that the time is over: the callers of States look from time to time.
+// may still come up. Nor is it known while an edit waits for its turn: BFD is as it was before. No event reports that
+// the time is over: the callers of States look from time to time.
 func (s *State) whyNotUp(is Liveness, want *bgp.Session) string {
-	if s.Phase != Established || is.State == "" || is.Up || want == nil || want.BFD == nil || want.Leaving {
+	if s.Phase != Established || is.State == "" || is.Up || s.Outdated || want == nil || want.BFD == nil || want.Leaving {
 		return ""
 	}
 	since := s.Since

@@ -113,7 +113,7 @@ func (a *attempt) abandon() {
 // first time at once. It returns the time until the next attempt.
 func (p *peer) connect(ctx context.Context, to target, routes map[netip.Prefix]bgp.Attributes) time.Duration {
 	if p.attempt == nil {
-		if wait := time.Until(p.retry); wait > 0 {
+		if wait := max(time.Until(p.retry), time.Until(p.notBefore)); wait > 0 {
 			return wait
 		}
 		wait := p.pace(to.neighbor)

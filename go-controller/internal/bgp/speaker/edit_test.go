@@ -142,4 +142,9 @@ func (c bfdEdit) inTurn(t *testing.T, p *peer, want *bgp.Session, m *monitor) {
 	if !slices.Equal(m.left, []string{"tor"}) || wait != redialAfterBFD || p.attempt != nil {
 		t.Errorf("after the end of BFD: due in %s, BFD has left %v, attempt %v", wait, m.left, p.attempt)
 	}
+	other := *want
+	other.Neighbor.Hold = 42 * time.Second
+	if wait = p.step(t.Context(), &other); wait != redialAfterBFD || p.attempt != nil {
+		t.Errorf("after another edit: due in %s, attempt %v", wait, p.attempt)
+	}
 }

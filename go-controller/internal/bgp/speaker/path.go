@@ -80,14 +80,15 @@ func (p *peer) endsBFD(want *bgp.BFD) bool {
 	return state == bfd.Up.String() || state == bfd.Init.String() // in Init, the router may be Up
 }
 
-// awaitEndOfBFD postpones the next attempt until the router has noticed the end of BFD, after that of the session.
+// awaitEndOfBFD postpones the next attempt until the router has noticed the end of BFD, after that of the session. A
+// further edit does not change that.
 func (p *peer) awaitEndOfBFD() {
 	at := time.Now()
 	if p.path != nil {
 		at = at.Add(bfdOutlivesSession)
 		p.endOfBFD = at
 	}
-	p.retry = at.Add(redialAfterBFD)
+	p.notBefore = at.Add(redialAfterBFD)
 }
 
 // firstDialAfter returns how long a session with graceful restart waits before it dials for the first time. An earlier

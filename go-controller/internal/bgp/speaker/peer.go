@@ -56,7 +56,9 @@ type peer struct {
 	withdrawAt time.Time
 	path       *Path // monitored by BFD
 	// endOfBFD is when BFD ends because it is not wanted any more; zero if it goes on.
-	endOfBFD   time.Time
+	endOfBFD time.Time
+	// notBefore is when the peer may be dialed again at the earliest after the end of BFD.
+	notBefore  time.Time
 	failedDial failedDial
 	// pathFailed means that BFD detected a path failure, and that no session has been Established since. lastLiveness is
 	// the last known state of BFD.

@@ -165,8 +165,8 @@ type BGPSession struct {
 	// +optional
 	BFD BFDSessionState `json:"bfd,omitempty"`
 
-	// bfdError describes what prevents BFD packets from being sent or received, why those of the peer are rejected, or that
-	// BFD has not come up although the session is Established. It follows up to half a minute later.
+	// bfdError describes what prevents BFD packets from being sent or received, why those of the peer are rejected, or
+	// that BFD has not come up although the session is Established. It follows up to half a minute later.
 	//
 	// +optional
 	BFDError string `json:"bfdError,omitempty"`
