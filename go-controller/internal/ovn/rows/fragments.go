@@ -138,30 +138,49 @@ func (r *Restricted) admittedBy(p *plan.Service, vip netip.Addr, protocol world.
 	if list[0].key != p.Key {
 		return nil
 	}
-	all := own
-	var common netipx.IPSetBuilder
-	for i, s := range list {
-		if i > 0 && slices.Equal(s.sources, list[i-1].sources) {
-			continue
+	lists := [][]netip.Prefix{own}
+	for _, s := range list[1:] {
+		if !slices.Equal(s.sources, lists[len(lists)-1]) {
+			lists = append(lists, s.sources)
 		}
-		var set netipx.IPSetBuilder
-		for _, prefix := range s.sources {
-			set.AddPrefix(prefix)
+	}
+	if len(lists) == 1 {
+		return own
+	}
+	return common(lists)
+}
+
+// common returns what all lists contain, of one family. It returns nothing if more than plan.MaxSourceRanges prefixes
+// are left, which happens if each list leaves out something else: all would be in one ACL, and each node would have to
+// read it again whenever one of the Services changes.
+func common(lists [][]netip.Prefix) []netip.Prefix {
+	var starts, ends []netip.Addr
+	for _, list := range lists {
+		var merged netipx.IPSetBuilder // so that each list covers an address once
+		for _, prefix := range list {
+			merged.AddPrefix(prefix)
 		}
-		other, err := set.IPSet()
+		set, err := merged.IPSet()
 		if err != nil {
 			return nil // a prefix that is not valid
 		}
-		if i == 0 {
-			common.AddSet(other)
+		for _, r := range set.Ranges() {
+			starts, ends = append(starts, r.From()), append(ends, r.To())
+		}
+	}
+	slices.SortFunc(starts, netip.Addr.Compare)
+	slices.SortFunc(ends, netip.Addr.Compare)
+	var all []netip.Prefix
+	ended := 0
+	for i, start := range starts {
+		for ends[ended].Less(start) {
+			ended++
+		}
+		if i+1-ended < len(lists) {
 			continue
 		}
-		common.Intersect(other)
-		left, err := common.IPSet()
-		if err != nil {
-			return nil
-		}
-		if all = left.Prefixes(); len(all) == 0 {
+		all = netipx.IPRangeFrom(start, ends[ended]).AppendPrefixes(all)
+		if len(all) > plan.MaxSourceRanges {
 			return nil
 		}
 	}
