@@ -267,11 +267,13 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	changes = d.handOver(ctx, changes)
 	names := slices.Collect(maps.Keys(d.desired.dirty))
 	admitters := d.desired.admitters(changes)
-	own := make([]opsFunc, 0, len(changes)+len(admitters)+1)
+	written := make([]world.Key, 0, len(changes)+len(admitters))
 	for _, c := range changes {
-		own = append(own, d.serviceOps(c.Key))
+		written = append(written, c.Key)
 	}
-	for _, key := range admitters {
+	written = append(written, admitters...)
+	own := make([]opsFunc, 0, len(written)+1)
+	for _, key := range written {
 		own = append(own, d.serviceOps(key))
 	}
 	if len(d.egressOf) > 0 {
@@ -279,7 +281,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	}
 	errs := d.commit(ctx, slices.Concat(d.nodes(names), own))
 	broken := d.recordNodeResults(names, errs)
-	failed := d.desired.recordAdmitters(changes, admitters, errs[len(names)+len(changes):])
+	failed := d.desired.recordAdmitters(ctx, changes, written, errs[len(names):])
 	var localnet error
 	if len(d.egressOf) > 0 {
 		localnet = errs[len(errs)-1]

@@ -3,17 +3,20 @@
 package ovn
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
 	"slices"
+
+	"k8s.io/klog/v2"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/ovn/rows"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
+
+var errAdmitter = errors.New("the ACLs of another Service with the same address could not be written")
 
 // desired holds the latest plans that were passed to Apply. They are those in the results of package loop, which has
 // the record of what was accepted; they stay here as well because the rows of a node depend on all plans with backends
@@ -105,24 +108,37 @@ func (d *desired) set(key world.Key, p *plan.Service) {
 
 // admitters returns the Services whose ACLs have to change because of others and that are not changed themselves.
 func (d *desired) admitters(changes []dataplane.Change) []world.Key {
+	changed := map[world.Key]bool{}
 	for _, c := range changes {
-		delete(d.admitting, c.Key)
+		changed[c.Key] = true
 	}
-	return slices.SortedFunc(maps.Keys(d.admitting), world.Key.Compare)
+	var keys []world.Key
+	for key := range d.admitting {
+		if !changed[key] {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, world.Key.Compare)
+	return keys
 }
 
-// recordAdmitters records the results of writing the ACLs of admitters, and returns the errors of the changes that
-// require them.
-func (d *desired) recordAdmitters(changes []dataplane.Change, keys []world.Key, errs []error) map[world.Key]error {
+// recordAdmitters records the results of writing Services, and returns the errors of the changes that require the ACLs
+// of other ones. These errors are shown to who has the changed Service, and so do not name the other one, which may be
+// in another namespace.
+func (d *desired) recordAdmitters(
+	ctx context.Context, changes []dataplane.Change, written []world.Key, errs []error,
+) map[world.Key]error {
 	failed := map[world.Key]error{}
-	for i, key := range keys {
+	for i, key := range written {
 		if errs[i] == nil {
 			delete(d.admitting, key)
 			continue
 		}
 		for _, c := range changes {
 			if d.admitting[key][c.Key] {
-				failed[c.Key] = fmt.Errorf("write ACLs of %s, which has the same address: %w", key, errs[i])
+				klog.FromContext(ctx).Error(errs[i], "Failed to write ACLs for a Service that shares an address",
+					"service", key.String(), "for", c.Key.String())
+				failed[c.Key] = errAdmitter
 			}
 		}
 	}

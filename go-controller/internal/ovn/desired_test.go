@@ -7,10 +7,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/dataplane"
 	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/plan"
+	"github.com/ovnkube-slb/ovnkube-slb/go-controller/internal/world"
 )
 
 // A change that does not affect the requirements of a node does not cause a check of the node's rows.
@@ -77,5 +79,32 @@ func TestChangeAwaitsTheNodeThatItLeaves(t *testing.T) {
 	clear(w.dirty) // The rows are written.
 	if err := w.brokenFor(dataplane.Change{Key: now.Key, Want: now}, broken); err != nil {
 		t.Errorf("once they are written: %v", err)
+	}
+}
+
+// A Service at an address with source ranges is applied once those of the Service are written that admits fragments for
+// both, also if both change at a time. Its error does not name the other one, which may be another tenant's.
+func TestChangeAwaitsWhoAdmitsItsFragments(t *testing.T) {
+	w, wide := newDesired(), service(1, 1, "10.244.1.10")
+	wide.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24")}
+	joins := beside(wide, "z", 81)
+	joins.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.128/25")}
+	w.set(wide.Key, wide)
+	w.set(joins.Key, joins)
+	for _, changes := range [][]dataplane.Change{
+		{{Key: joins.Key, Want: joins}}, {{Key: joins.Key, Want: joins}, {Key: wide.Key, Want: wide}},
+	} {
+		w.admitters(changes)
+		both := []world.Key{joins.Key, wide.Key}
+		failed := w.recordAdmitters(t.Context(), changes, both, []error{nil, errors.New("refused s1")})
+		if err := failed[joins.Key]; err == nil || strings.Contains(err.Error(), wide.Key.Name) {
+			t.Errorf("%d changes: %v", len(changes), err)
+		}
+	}
+	if failed := w.recordAdmitters(t.Context(), nil, []world.Key{wide.Key}, []error{nil}); len(failed) > 0 {
+		t.Errorf("written: %v", failed)
+	}
+	if left := w.admitters(nil); len(left) > 0 {
+		t.Errorf("once it is written: %v", left)
 	}
 }
