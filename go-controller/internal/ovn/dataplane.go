@@ -266,12 +266,12 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 	d.checkComplete()
 	changes = d.handOver(ctx, changes)
 	names := slices.Collect(maps.Keys(d.desired.dirty))
-	admitters := d.desired.admitters(changes)
-	written := make([]world.Key, 0, len(changes)+len(admitters))
+	written, after := d.desired.admitters(changes)
+	first := len(names) + len(written) // index of the first change
 	for _, c := range changes {
 		written = append(written, c.Key)
 	}
-	written = append(written, admitters...)
+	written = append(written, after...)
 	own := make([]opsFunc, 0, len(written)+1)
 	for _, key := range written {
 		own = append(own, d.serviceOps(key))
@@ -287,7 +287,7 @@ func (d *Dataplane) Apply(ctx context.Context, changes []dataplane.Change) map[w
 		localnet = errs[len(errs)-1]
 	}
 	for i, c := range changes {
-		if err := errs[len(names)+i]; err != nil {
+		if err := errs[first+i]; err != nil {
 			failed[c.Key] = fmt.Errorf("write load balancers: %w", err)
 		} else if localnet != nil && d.egressOf[c.Key] {
 			failed[c.Key] = fmt.Errorf("write localnet ports: %w", localnet)
@@ -329,7 +329,7 @@ func (d *Dataplane) Prune(ctx context.Context, keep func(world.Key) bool) error 
 		}
 	}
 	opsFuncs := d.staleServices(v, keep)
-	for _, key := range d.desired.admitters(nil) {
+	for _, key := range slices.Concat(d.desired.admitters(nil)) {
 		opsFuncs = append(opsFuncs, d.serviceOps(key))
 	}
 	if d.builder != nil {

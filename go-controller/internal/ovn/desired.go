@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -106,20 +107,26 @@ func (d *desired) set(key world.Key, p *plan.Service) {
 	}
 }
 
-// admitters returns the Services whose ACLs have to change because of others and that are not changed themselves.
-func (d *desired) admitters(changes []dataplane.Change) []world.Key {
+// admitters returns the Services whose ACLs have to change because of others and that are not changed themselves. Those
+// in before are to be written before the changes, because fragments may then pass from less: otherwise the fragments of
+// a Service that joins would pass from what only the others admit. Those in after admit more because Services go or
+// leave the address, whose fragments would pass from there as long as they are served.
+func (d *desired) admitters(changes []dataplane.Change) (before, after []world.Key) {
 	changed := map[world.Key]bool{}
 	for _, c := range changes {
 		changed[c.Key] = true
 	}
-	var keys []world.Key
-	for key := range d.admitting {
-		if !changed[key] {
-			keys = append(keys, key)
+	for _, key := range slices.SortedFunc(maps.Keys(d.admitting), world.Key.Compare) {
+		stays := func(of world.Key) bool { return rows.ShareFragments(d.plan(of), d.plan(key)) }
+		switch because := slices.Collect(maps.Keys(d.admitting[key])); {
+		case changed[key]:
+		case slices.ContainsFunc(because, stays):
+			before = append(before, key)
+		default:
+			after = append(after, key)
 		}
 	}
-	slices.SortFunc(keys, world.Key.Compare)
-	return keys
+	return before, after
 }
 
 // recordAdmitters records the results of writing Services, and returns the errors of the changes that require the ACLs

@@ -104,7 +104,33 @@ func TestChangeAwaitsWhoAdmitsItsFragments(t *testing.T) {
 	if failed := w.recordAdmitters(t.Context(), nil, []world.Key{wide.Key}, []error{nil}); len(failed) > 0 {
 		t.Errorf("written: %v", failed)
 	}
-	if left := w.admitters(nil); len(left) > 0 {
-		t.Errorf("once it is written: %v", left)
+	if before, after := w.admitters(nil); len(before)+len(after) > 0 {
+		t.Errorf("once it is written: %v, %v", before, after)
+	}
+}
+
+// If a Service joins others at an address, the one that admits fragments for all is written first. If one goes, the one
+// that admits more then is written afterwards.
+func TestFragmentsAreAdmittedFromLessFirst(t *testing.T) {
+	w, first := newDesired(), service(1, 1, "10.244.1.10")
+	first.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.0/24")}
+	joins := beside(first, "z", 81)
+	joins.SourceRanges = map[world.Family][]netip.Prefix{world.IPv4: prefixes("192.0.2.128/25")}
+	w.set(first.Key, first)
+	w.set(joins.Key, joins)
+	before, after := w.admitters([]dataplane.Change{{Key: joins.Key, Want: joins}})
+	if !slices.Equal(before, []world.Key{first.Key}) || len(after) > 0 {
+		t.Errorf("one joins: %v, %v", before, after)
+	}
+	moved := service(2, 1, "10.244.1.10")
+	moved.Key, moved.SourceRanges = first.Key, first.SourceRanges
+	for what, now := range map[string]*plan.Service{"goes": nil, "leaves the address": moved} {
+		w.set(first.Key, first)
+		clear(w.admitting)
+		w.set(first.Key, now)
+		before, after = w.admitters([]dataplane.Change{{Key: first.Key, Want: now}})
+		if !slices.Equal(after, []world.Key{joins.Key}) || len(before) > 0 {
+			t.Errorf("the first one %s: %v, %v", what, before, after)
+		}
 	}
 }

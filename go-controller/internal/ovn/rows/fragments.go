@@ -125,6 +125,17 @@ func restrictedBy(p *plan.Service) map[served][]netip.Prefix {
 	return out
 }
 
+// ShareFragments reports whether the source ranges of both plans, which may be nil, apply to the same fragments.
+func ShareFragments(a, b *plan.Service) bool {
+	of := restrictedBy(b)
+	for at := range restrictedBy(a) {
+		if _, both := of[at]; both {
+			return true
+		}
+	}
+	return false
+}
+
 // admittedBy returns the ranges whose fragments a Service admits at an address, for all Services there.
 func (r *Restricted) admittedBy(p *plan.Service, vip netip.Addr, protocol world.Protocol) []netip.Prefix {
 	own := p.SourceRanges[world.FamilyOf(vip)]
