@@ -116,16 +116,13 @@ func (a *Agent) wake() {
 	}
 }
 
-// routesDependOn are the resources that decide which addresses a node advertises. Others decide about sessions and
-// attributes of routes.
-var routesDependOn = []string{"services", "endpointslices", "nodes", "namespaces", "ipaddresspools", "l2domains",
-	"bgppeers", "bgpadvertisements"}
-
-// unread returns the resources that have been unread for two minutes, although others were read, and on which the
-// routes depend, sorted.
+// unread returns the resources that have been unread for two minutes, although others were read, and that decide which
+// addresses a node advertises, sorted. Others decide about sessions and attributes of routes.
 func (a *Agent) unread() []string {
+	decide := []string{"services", "endpointslices", "nodes", "namespaces", "ipaddresspools", "l2domains", "bgppeers",
+		"bgpadvertisements"}
 	unread := slices.Sorted(maps.Keys(a.watch.UnreadAlone()))
-	return slices.DeleteFunc(unread, func(resource string) bool { return !slices.Contains(routesDependOn, resource) })
+	return slices.DeleteFunc(unread, func(resource string) bool { return !slices.Contains(decide, resource) })
 }
 
 // Healthy returns an error that names what the agent still waits for.
