@@ -143,9 +143,6 @@ func TestAnotherSpeakerComesLater(t *testing.T) {
 		s.awaitSession(t, false, 2, theirID)
 		d.refused(t, "tor", notDialed)
 		s.awaitSession(t, false, 2, theirID)
-		if n := s.droppedByFRR(t, false); n != 0.0 && n != 1.0 {
-			t.Errorf("FRR's session was dropped %v times", n)
-		}
 	})
 }
 
@@ -161,9 +158,7 @@ func TestAnotherSpeakerIsRefusedOnce(t *testing.T) {
 			s.startTheirs(t, false, 2)
 			s.awaitSession(t, false, 2, theirID)
 			d.refused(t, "tor", notDialed)
-			if n := s.droppedByFRR(t, false); n != 0.0 && n != 1.0 { // the refused attempt may count
-				t.Errorf("FRR's session was dropped %v times", n)
-			}
+			s.awaitSession(t, false, 2, theirID)
 			if err := s.theirs.Kill(); err != nil {
 				t.Fatal(err)
 			}
